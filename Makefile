@@ -1,0 +1,60 @@
+# Everything runs in .venv at the root, made on first use. `make` alone lists the targets.
+PYTHON ?= python3.11
+ANALYST := skills/accuracy/rl-consistency-dump-analysis
+COLLECTOR := skills/accuracy/rl-prefill-consistency-dump
+PY := .venv/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+SAMPLE := tests/samples/qwen2-hf-vllm-clean
+
+.PHONY: help demo test check smoke interpreters sync clean
+help:
+	@echo "make demo          analyse a sample pair and say where the two sides part"
+	@echo "make test          the tests (torch is their reference for tensor files and rounding)"
+	@echo "make check         what CI runs on Python 3.11: ruff, mypy, tests"
+	@echo "make smoke         every command on the samples"
+	@echo "make interpreters  the tests on the other Python versions found on this machine"
+	@echo "make sync          copy what both skills share from the analyst to the collector"
+
+.venv/made:
+	@command -v $(PYTHON) >/dev/null && $(PYTHON) --version >/dev/null 2>&1 || { echo "Cannot make .venv: $(PYTHON) was not found or does not start. Install Python 3.11, or say make PYTHON=/path/to/python3.11." >&2; exit 2; }
+	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/demo: .venv/made $(ANALYST)/requirements.txt
+	@$(PIP) -r $(ANALYST)/requirements.txt
+	@touch $@
+
+.venv/test: .venv/made pyproject.toml constraints.txt
+	@$(PIP) -c constraints.txt torch
+	@$(PIP) -c constraints.txt '.[test]'
+	@touch $@
+
+demo: .venv/demo
+	@$(PY) $(ANALYST)/scripts/diagnose.py --train $(SAMPLE)/train --infer $(SAMPLE)/infer \
+		--mapping $(SAMPLE)/semantic_mapping.json --output-dir .demo
+
+test: .venv/test
+	@$(PY) -m pytest
+
+check: .venv/test
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@cd $(ANALYST)/scripts && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .
+	@cd $(COLLECTOR)/scripts && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .
+	@$(PY) -m mypy --strict tests/smoke.py tests/interpreters.py
+	@$(PY) -m pytest
+
+smoke: .venv/demo
+	@$(PY) tests/smoke.py
+
+interpreters: .venv/made
+	@$(PY) tests/interpreters.py
+
+sync:
+	@rm -rf $(COLLECTOR)/scripts/msprobe_files
+	@mkdir -p $(COLLECTOR)/scripts/msprobe_files $(COLLECTOR)/references
+	@cp $(ANALYST)/scripts/msprobe_files/*.py $(COLLECTOR)/scripts/msprobe_files/
+	@cp $(ANALYST)/references/task_card.json $(COLLECTOR)/references/task_card.json
+
+clean:
+	@rm -rf .venv .venv-* .demo .smoke build *.egg-info .mypy_cache .ruff_cache .hypothesis
