@@ -1,0 +1,93 @@
+"""What all commands share: flags, one form of errors, exit codes. Standard library only, so that --help is quick."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+ANSWERED, FOUND, CANNOT, INCOMPLETE = 0, 1, 2, 3
+STOPPED = 130
+
+EXIT_CODES = """exit codes:
+  0  an answer was written
+  2  cannot: wrong call, unreadable input, or nothing to compare (the artefact is still written and says not_run)
+"""
+
+_FLAGS: dict[str, dict[str, Any]] = {
+    "train": {
+        "nargs": "+",
+        "action": "extend",
+        "metavar": "PATH",
+        "help": "the trainer's dump: its root, stepN, rankN, dump_tensor_data or dump.json; several where its parts lie apart",
+    },
+    "infer": {"nargs": "+", "action": "extend", "metavar": "PATH", "help": "the inference engine's dump, likewise"},
+    "mapping": {"metavar": "FILE", "help": "which tensors are the same boundary (semantic_mapping.json, or a bare list of rows)"},
+    "train-config": {"metavar": "FILE", "help": "the trainer's configuration; recorded in the conclusion's inputs"},
+    "infer-config": {"metavar": "FILE", "help": "the engine's configuration; recorded in the conclusion's inputs"},
+    "workdir": {"metavar": "DIR", "default": ".", "help": "the folder of this analysis (default: the current one)"},
+    "output": {"metavar": "FILE", "help": "where to write the artefact"},
+    "output-dir": {"metavar": "DIR", "required": True, "help": "where to leave the artefacts; made if it is not there"},
+    "lang": {"choices": ("zh-CN", "en"), "default": "en", "help": "language of what is printed (default: en)"},
+    "json": {"action": "store_true", "help": "print the artefact itself instead of the summary"},
+    "quiet": {"action": "store_true", "help": "no progress and no warnings on stderr"},
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Flags are written out in full; a wrong call is one line and exit 2."""
+
+    def __init__(self, description: str, epilog: str) -> None:
+        super().__init__(description=description, epilog=epilog, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def share(self, *flags: str, required: Sequence[str] = ()) -> None:
+        """Add flags that mean the same in every command."""
+        for flag in flags:
+            self.add_argument(f"--{flag}", **{**_FLAGS[flag], **({"required": True} if flag in required else {})})
+
+    def error(self, message: str) -> NoReturn:
+        fail(f"{self.prog}: {message}. See --help.")
+        sys.exit(CANNOT)
+
+
+def fail(message: str) -> None:
+    """One error line on stderr."""
+    print(" ".join(message.split()), file=sys.stderr)
+
+
+def warn(messages: Sequence[str], *, quiet: bool) -> None:
+    """Warnings on stderr, unless they are not wanted."""
+    for message in () if quiet else messages:
+        print(f"warning: {message}", file=sys.stderr)
+
+
+def run(main: Callable[[], int]) -> NoReturn:
+    """Run a command; every error that is the user's to mend becomes one line and exit 2, never a traceback."""
+    from msprobe_files.errors import DumpError
+
+    if sys.version_info < (3, 10):  # noqa: UP036  # the folder is copied into environments of any age
+        fail(f"Cannot run: Python {sys.version.split()[0]} is too old. Use Python 3.10 or newer.")
+        sys.exit(CANNOT)
+    try:
+        code = main()
+        sys.stdout.flush()
+    except DumpError as error:
+        fail(str(error))
+        code = CANNOT
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("numpy", "msgspec", "tqdm"):
+            raise
+        fail(f"Cannot run: the package {error.name} is missing. Run: {sys.executable} -m pip install -r {_requirements()}")
+        code = CANNOT
+    except KeyboardInterrupt:
+        fail("Stopped. Nothing was left half written.")
+        code = STOPPED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = ANSWERED
+    sys.exit(code)
+
+
+def _requirements() -> str:
+    scripts = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return os.path.relpath(os.path.join(os.path.dirname(scripts), "requirements.txt"))

@@ -1,0 +1,1 @@
+"""Where mapping rows come from. So far: what people declare."""

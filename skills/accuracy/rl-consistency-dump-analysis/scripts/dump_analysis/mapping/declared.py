@@ -1,0 +1,95 @@
+"""A mapping that people wrote, made complete on two dumps: globs to names, bare names to ops, weights on a line of their own."""
+
+import msgspec
+from msprobe_files import pt_archive, units
+from msprobe_files.errors import DumpError
+from msprobe_files.operands import Operand, Source, bare_steps
+
+from dump_analysis import floats
+from dump_analysis.artefacts.common import Modules, SideLabel
+from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping, Unmapped
+from dump_analysis.sides import Place, Side, resolve, same_tensors
+
+
+def complete(mapping: SemanticMapping, train: Side, infer: Side) -> SemanticMapping:
+    """The mapping with every operand resolved on the two dumps; a name that no dump has is left as it is.
+
+    Raises DumpError where a glob or a name fits several tensors.
+    """
+    rows = [_row(row, train, infer) for row in mapping.boundaries]
+    weights = [_row(row, train, infer) for row in mapping.weights]
+    listed = [row for row in rows if _is_weight(row)]
+    if listed and not mapping.weights:  # a bare list holds both kinds
+        weights = [msgspec.structs.replace(row, order=at) for at, row in enumerate(listed)]
+        rows = [row for row in rows if not _is_weight(row)]
+    return msgspec.structs.replace(
+        mapping,
+        train=SideLabel(train.label, train.digest),
+        infer=SideLabel(infer.label, infer.digest),
+        boundaries=rows,
+        weights=weights,
+    )
+
+
+def with_unmapped(mapping: SemanticMapping, train: Side, infer: Side) -> SemanticMapping:
+    """The mapping with the recorded tensors that it leaves out (reads files of equal size, so only where it is written)."""
+    left = {}
+    for side in (train, infer):
+        named = names_of(mapping, side.label)
+        rest = [name for name in side.by_name if name not in named and ".parameters_grad" not in name]
+        left[side.label] = sorted(set(rest) - same_tensors(side, rest, named))
+    return msgspec.structs.replace(mapping, unmapped=Unmapped(left["train"], left["infer"]))
+
+
+def names_of(mapping: SemanticMapping, label: str) -> set[str]:
+    """Every tensor of one side that the mapping names, in a row or in a reason why there is none."""
+    named = {source.name for row in [*mapping.boundaries, *mapping.weights] for source in getattr(row, label).sources}
+    return named | {name for row in mapping.evidence_missing for name in getattr(row, label)}
+
+
+def _row(row: Row, train: Side, infer: Side) -> Row:
+    ids = _is_weight(row)
+    sides = {"train": _operand(train, row.train, weight=ids), "infer": _operand(infer, row.infer, weight=ids)}
+    module = row.module or Modules(_module(train, sides["train"]), _module(infer, sides["infer"]))
+    return msgspec.structs.replace(row, train=sides["train"], infer=sides["infer"], module=module)
+
+
+def _is_weight(row: Row) -> bool:
+    sources = [source for operand in (row.train, row.infer) for source in operand.sources]
+    return bool(sources) and all(".parameters." in source.name for source in sources)
+
+
+def _operand(side: Side, operand: Operand, *, weight: bool) -> Operand:
+    return Operand([_source(side, source, weight) for source in operand.sources], operand.combine, operand.axis)
+
+
+def _source(side: Side, source: Source, weight: bool) -> Source:
+    place = resolve(side, source)
+    if place is None:
+        return source
+    steps = source.steps
+    if steps is None:
+        shape, dtype = _shape_and_dtype(place)
+        steps = () if shape is None else bare_steps(shape, floats.is_integer(dtype), weight)
+    return source._replace(name=place.record.name, steps=steps)
+
+
+def _shape_and_dtype(place: Place) -> tuple[tuple[int, ...] | None, str | None]:
+    if place.record.shape is not None:
+        return place.record.shape, place.record.dtype
+    try:
+        tensor = pt_archive.read_header(units.tensor_path(place.unit, place.record))
+    except DumpError:
+        return None, None  # the comparison names the file and says why it cannot be read
+    return tensor.shape, tensor.dtype
+
+
+def _module(side: Side, operand: Operand) -> str | None:
+    """The entry that made the value, where the first source is an output or a parameter of it; else its recorded parent."""
+    place = resolve(side, operand.sources[0]) if operand.sources else None
+    if place is None:
+        return None
+    if place.record.category in ("output", "parameters"):
+        return place.record.entry
+    trace = place.unit.trace or {}
+    return trace.get(place.record.entry)

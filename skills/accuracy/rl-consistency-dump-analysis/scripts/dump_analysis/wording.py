@@ -1,0 +1,236 @@
+"""The one table that words every kind of sentence in artefacts, in English and Chinese.
+
+A sentence is data (`artefacts.common.Worded`): its kind, its values, and the English text made of
+nothing else. Whoever knows the kind words it anew in either language; nobody parses the text.
+"""
+
+from typing import Any, Literal
+
+from .artefacts.common import Worded
+
+Language = Literal["en", "zh-CN"]
+_LONGEST_LIST = 8  # a sentence shows so many items and says how many there are; ``values`` hold them all
+
+# kind -> (English, Chinese)
+TABLE: dict[str, tuple[str, str]] = {
+    # --- probe ---
+    "side_unreadable": ("{side}: {why}", "{side}：{why}"),
+    "side_empty": ("{side}: no tensors were recorded; check, in this order: {checks}", "{side}：没有记录任何张量；请依次检查：{checks}"),
+    "sibling_missing": (
+        "{side}: {file} is missing beside dump.json; {costs}",
+        "{side}：dump.json 旁缺少 {file}；{costs}",
+    ),
+    "costs_call_sites": ("call sites are not known", "无法得知调用位置"),
+    "costs_parents": (
+        "start order and parents are taken from names: shared and repeated modules are told apart less surely",
+        "启动顺序与父子关系只能由名称推断：共享或重复调用的模块区分得不够可靠",
+    ),
+    "no_dump_json": (
+        (
+            "{side}: tensors present, dump.json missing: run ended before stop(), or the engine ran in graph mode; "
+            "names come from the files, order and statistics are unknown"
+        ),
+        "{side}：有张量但缺少 dump.json：运行在 stop() 之前结束，或推理引擎处于图模式；名称取自文件名，顺序、记录的 dtype 与统计量未知",
+    ),
+    "run_killed": (
+        "{side}: the run was killed: dump.json lists {entries} entries, {files} tensor files lie unlisted; dump again",
+        "{side}：采集进程被杀：dump.json 列出 {entries} 个条目，另有 {files} 个张量文件未被列出；请重新采集",
+    ),
+    "interrupted": (
+        "{side}: {n} entries have inputs and no outputs, the first is {entry}: the forward was interrupted",
+        "{side}：{n} 个条目只有输入没有输出，首个为 {entry}：前向被中断",
+    ),
+    "missing_files": (
+        "{side}: {n} files that dump.json lists are not there, the first is {first}",
+        "{side}：dump.json 列出的 {n} 个文件不存在，首个为 {first}",
+    ),
+    "stale_files": (
+        "{side}: {n} tensor files are not listed in dump.json (an earlier run, or a kill); they are not used",
+        "{side}：{n} 个张量文件未被 dump.json 列出（旧的采集或进程被杀）；不使用",
+    ),
+    "several_dumps": (
+        "{side}: several dumps share one step and rank: {folders}; comparing commands refuse this, hand one of them",
+        "{side}：多份采集共用同一 step 与 rank：{folders}；比较命令会拒绝，请只给出其中一份",
+    ),
+    "statistics_only": (
+        "{side}: task {task}: no tensors were saved; statistics can never show that two tensors are equal",
+        "{side}：task 为 {task}：没有保存张量；统计量永远不能证明两个张量相等",
+    ),
+    "captured_buffer": (
+        "{side}: {n} layer outputs are bitwise equal: captured buffer, not data; dump again in eager mode",
+        "{side}：{n} 层的输出逐位相同：记录的是被捕获的缓冲区而非数据；请在 eager 模式下重新采集",
+    ),
+    "shared_module": (
+        "{side}: {entry} is called {calls} times under the name of its first layer; the call index is the layer",
+        "{side}：{entry} 以首层的名称被调用 {calls} 次；调用序号即层号",
+    ),
+    "second_call": (
+        "{side}: {n} modules were called more than once, up to {calls} times, such as {entry}: several forwards or micro batches",
+        "{side}：{n} 个模块被调用多次（最多 {calls} 次），例如 {entry}：存在多次前向或 micro batch",
+    ),
+    "last_row_only": ("{side}: {entry} holds the last position only", "{side}：{entry} 只保存最后一个位置"),
+    "version_from_data": (
+        "{side}: no version is recorded; {version} follows from inputs recorded {when} the call",
+        "{side}：没有记录版本；由输入取自调用{when}推断为 {version}",
+    ),
+    "before": ("before", "之前"),
+    "after": ("after", "之后"),
+    "inputs_after_call": (
+        "{side}: module inputs were recorded after the call (msprobe before 26.2): inputs of modules that work in place are their results",
+        "{side}：模块输入是在调用之后记录的（msprobe 早于 26.2）：原地计算的模块其输入实为输出",
+    ),
+    "inputs_unknown": (
+        "{side}: it cannot be told whether module inputs were recorded before or after the call",
+        "{side}：无法判断模块输入取自调用之前还是之后",
+    ),
+    "batch_axis": ("{side}: tensors carry a leading axis of size 1", "{side}：张量带有大小为 1 的首维"),
+    "middle_axis": ("{side}: tensors carry a middle axis of size 1", "{side}：张量带有大小为 1 的中间维"),
+    "dtype_in_file": (
+        (
+            "{side}: in {n} tensors the file's dtype is not dump.json's, the first is {name} "
+            "({recorded} recorded, {stored} stored); dump.json's counts"
+        ),
+        "{side}：{n} 个张量的文件 dtype 与 dump.json 不同，首个为 {name}（记录 {recorded}，文件 {stored}）；以 dump.json 为准",
+    ),
+    "same_folder": ("both sides are the same files: only their probe makes sense", "两侧是同一批文件：只有探查有意义"),
+    "same_bytes": ("both dump.json files are byte-equal", "两侧的 dump.json 逐字节相同"),
+    # --- gate ---
+    "tensor_missing": ("{side} records no tensor {name}", "{side} 没有记录张量 {name}"),
+    "tensor_unreadable": ("{side}: file unreadable: {why}", "{side}：文件不可读：{why}"),
+    "op_does_not_fit": ("{side}: the mapping's {where} does not fit: {why}", "{side}：映射中的 {where} 不适用：{why}"),
+    "statistics_only_tensor": (
+        "{side} holds statistics of {name}, not the tensor: they cannot show equality",
+        "{side} 只有 {name} 的统计量而没有张量：不能证明相等",
+    ),
+    "no_elements": ("{side} recorded {name} without elements (freed or empty)", "{side} 记录的 {name} 没有元素（已释放或为空）"),
+    "input_after_call": (
+        "{side} recorded {name} after the call, and it equals {output}: the true input is not in this dump",
+        "{side} 在调用之后才记录 {name}，且它等于 {output}：真实输入不在本次采集中",
+    ),
+    "nonfinite_found": (
+        (
+            "non-finite elements: {train} on train, {infer} on infer; the first is element {index}, on {first}; "
+            "{nan_both} are NaN on both sides"
+        ),
+        "非有限元素：train {train} 个，infer {infer} 个；首个为元素 {index}，位于 {first}；两侧同为 NaN 的有 {nan_both} 个",
+    ),
+    "equal_infinities": ("{n} equal infinities at the same places on both sides", "两侧相同位置有 {n} 个相等的无穷大"),
+    "both": ("both sides", "两侧"),
+    # --- conclusion: causes and evidence ---
+    "weight_differs": (
+        "{weights} differ between the two sides ({unequal} of {of} elements)",
+        "{weights} 两侧不同（{of} 个元素中 {unequal} 个不等）",
+    ),
+    "ids_differ": (
+        "{boundary} differs in {unequal} of {of} positions, first at position {first}",
+        "{boundary} 在 {of} 个位置中有 {unequal} 个不同，首个在位置 {first}",
+    ),
+    "one_side_nonfinite": (
+        "{side} alone holds non-finite elements at {boundary}: {n}, the first is element {index}",
+        "只有 {side} 在 {boundary} 出现非有限元素：{n} 个，首个为元素 {index}",
+    ),
+    "not_judged": (
+        "{boundary} differs ({status}); rounding or fault is not decided by this comparison alone",
+        "{boundary} 不同（{status}）；仅凭本次比较不能判定是舍入还是故障",
+    ),
+    "compared_bytes": (
+        "{boundary}: {unequal} of {of} elements differ, largest difference {max}",
+        "{boundary}：{of} 个元素中 {unequal} 个不等，最大差值 {max}",
+    ),
+    "shapes_differ": ("{boundary}: shape {train} on train, {infer} on infer", "{boundary}：train 形状 {train}，infer 形状 {infer}"),
+    "before_all_equal": ("all {n} boundaries before it are EXACT", "其前 {n} 个边界全部 EXACT"),
+    "before_gaps": (
+        "an earlier source is not excluded: not compared before it: {gaps}",
+        "不能排除更早的来源：其前未比较：{gaps}",
+    ),
+    # --- conclusion: hypotheses ---
+    "weights_equal": ("{equal} of {of} compared weights are equal", "{of} 个已比较的权重中 {equal} 个相等"),
+    "weights_differ": ("{differ} of {of} compared weights differ: {names}", "{of} 个已比较的权重中 {differ} 个不同：{names}"),
+    "weights_not_compared": ("no weight was compared", "没有比较任何权重"),
+    "weights_partly": (
+        "{of} weights were compared and are equal, {gaps} could not be compared",
+        "已比较的 {of} 个权重相等，另有 {gaps} 个无法比较",
+    ),
+    "inputs_equal": ("{names} are EXACT", "{names} 为 EXACT"),
+    "inputs_differ": ("{names} differ", "{names} 不同"),
+    "inputs_not_compared": ("input ids and positions were not both compared", "没有同时比较 input_ids 与 positions"),
+    "config_not_read": ("no configuration was compared", "没有比较任何配置"),
+    "one_unit": ("one rank and one step on each side", "两侧均为单 rank、单 step"),
+    "several_units": ("{train} units on train, {infer} on infer", "train 有 {train} 份，infer 有 {infer} 份"),
+    "units_unknown": ("how many ranks and steps each side has is not known", "不清楚两侧各有多少 rank 与 step"),
+    "needs_replay": ("needs each module recomputed from its own inputs", "需要用各模块自己的输入重新计算"),
+    "nothing_differs": ("nothing that was compared differs", "已比较的内容没有差异"),
+    # --- conclusion: summary ---
+    "sum_exact": ("The two sides are equal bit for bit at all {n} boundaries compared.", "两侧在全部 {n} 个已比较的边界上逐位相等。"),
+    "sum_exact_gaps": (
+        "The two sides are equal bit for bit at {n} boundaries; {gaps} could not be compared.",
+        "两侧在 {n} 个边界上逐位相等；另有 {gaps} 个无法比较。",
+    ),
+    "sum_not_run": ("Nothing was compared: {why}.", "没有进行任何比较：{why}。"),
+    "no_rows": ("the mapping has no rows", "映射没有任何行"),
+    "no_names": ("no tensor that the mapping names was found", "映射所列的张量一个也没有找到"),
+    "no_tensors": ("{side} recorded no tensors", "{side} 没有记录任何张量"),
+    "sum_only_gaps": ("No boundary could be compared: {gaps} lack evidence.", "没有可比较的边界：{gaps} 个缺少证据。"),
+    "sum_faults": (
+        "The two sides do not compute the same function: {n} logic differences, first {first}.",
+        "两侧计算的不是同一个函数：{n} 处逻辑差异，首个为 {first}。",
+    ),
+    "sum_undecided": (
+        "The two sides part at {boundary}; whether that is rounding or a fault is not decided.",
+        "两侧在 {boundary} 处开始不同；是舍入还是故障尚未判定。",
+    ),
+    "sum_first": ("They part first at {boundary}: {evidence}.", "首次分歧在 {boundary}：{evidence}。"),
+    "sum_between": (
+        "They part between {last} and {boundary}: {evidence}; between the two, not compared: {gaps}.",
+        "分歧发生在 {last} 与 {boundary} 之间：{evidence}；两者之间未比较：{gaps}。",
+    ),
+    "sum_no_divergence": ("No compared boundary differs.", "已比较的边界没有差异。"),
+    "sum_nothing": ("There is no first divergence to name.", "没有可指出的首个分歧。"),
+    "sum_counts": (
+        "{exact} of {all} boundaries are EXACT, {differ} differ, {gaps} were not compared; of {weights} weights {weights_equal} are equal.",
+        "{all} 个边界中 {exact} 个 EXACT，{differ} 个不同，{gaps} 个未比较；{weights} 个权重中 {weights_equal} 个相等。",
+    ),
+    "start_of_model": ("the model's inputs", "模型输入"),
+    # --- conclusion: what would decide ---
+    "decide_weight": (
+        "the checkpoint that both sides were loaded from says which side holds the right {weights}",
+        "两侧共同加载的检查点可判定哪一侧的 {weights} 正确",
+    ),
+    "decide_replay": ("recomputing {boundary} on each side from its own recorded inputs", "用各侧自己记录的输入重新计算 {boundary}"),
+    "decide_gap": ("recording or mapping {names}", "记录或映射 {names}"),
+    "decide_dump": ("a complete dump of {side}", "{side} 的完整采集"),
+}
+
+
+def word(kind: str, **values: Any) -> Worded:
+    """The sentence of a kind, with its English text. Raises KeyError for a kind or a value that the table lacks."""
+    return Worded(kind, values, render(kind, values, "en"))
+
+
+def render(kind: str, values: dict[str, Any], language: Language) -> str:
+    """The text of a kind in one language; values may be worded themselves, as objects or as parsed JSON."""
+    english, chinese = TABLE[kind]
+    shown = {key: _shown(value, language) for key, value in values.items()}
+    return (english if language == "en" else chinese).format(**shown)
+
+
+def text_of(sentence: Worded, language: Language) -> str:
+    """A worded sentence in one language; a kind that this release does not know keeps its English text."""
+    if sentence.kind not in TABLE:
+        return sentence.text
+    return render(sentence.kind, sentence.values, language)
+
+
+def _shown(value: Any, language: Language) -> str:
+    if isinstance(value, Worded):
+        return text_of(value, language)
+    if isinstance(value, dict) and set(value) == {"kind", "values", "text"}:
+        return render(value["kind"], value["values"], language) if value["kind"] in TABLE else str(value["text"])
+    if isinstance(value, list | tuple):
+        shown = [_shown(item, language) for item in value[:_LONGEST_LIST]]
+        left = len(value) - len(shown)
+        more = [] if not left else [f"… ({len(value)} in all)" if language == "en" else f"……（共 {len(value)} 个）"]
+        return (", " if language == "en" else "、").join(shown + more)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)

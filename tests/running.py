@@ -1,0 +1,13 @@
+"""Commands run as a user runs them: as processes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = ROOT / "skills/accuracy/rl-consistency-dump-analysis/scripts"
+
+
+def run_command(name: str, *arguments: str | Path, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    """A command of the analysis skill; its output is captured."""
+    return subprocess.run([sys.executable, SCRIPTS / name, *arguments], capture_output=True, text=True, check=False, cwd=cwd)

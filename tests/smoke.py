@@ -1,0 +1,45 @@
+"""Run every command on the samples, as a user would, and print what it took. Ends with 1 where one fails."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = ROOT / "skills/accuracy/rl-consistency-dump-analysis/scripts"
+SAMPLE = ROOT / "tests/samples/qwen2-hf-vllm-clean"
+WORK = ROOT / ".smoke"
+
+
+def call(name: str, *arguments: str | Path) -> float:
+    """Run a command; returns its CPU seconds' stand-in, wall time. Exits with 1 where it fails."""
+    start = time.perf_counter()
+    ran = subprocess.run([sys.executable, SCRIPTS / name, *arguments], capture_output=True, text=True, check=False)
+    took = time.perf_counter() - start
+    if ran.returncode or "Traceback" in ran.stderr:
+        print(f"{name} {' '.join(map(str, arguments))}: exit {ran.returncode}\n{ran.stdout}{ran.stderr}")
+        sys.exit(1)
+    return took
+
+
+def main() -> None:
+    WORK.mkdir(exist_ok=True)
+    train, infer, mapping = SAMPLE / "train", SAMPLE / "infer", SAMPLE / "semantic_mapping.json"
+    pair = ("--train", train, "--infer", infer)
+    calls: dict[str, tuple[str | Path, ...]] = {
+        "probe_dump.py": (*pair, "--output", WORK / "probe.json"),
+        "analyze_dump_boundaries.py": (*pair, "--mapping", mapping, "--output", WORK / "boundary_results.json"),
+        "conclude.py": ("--workdir", WORK),
+        "diagnose.py": (*pair, "--mapping", mapping, "--output-dir", WORK / "diagnose"),
+    }
+    commands = {path.name for path in SCRIPTS.glob("*.py")}
+    if commands != set(calls):
+        print(f"commands without a smoke run: {sorted(commands ^ set(calls))}")
+        sys.exit(1)
+    for name, arguments in calls.items():
+        help_took = min(call(name, "--help") for _ in range(3))
+        print(f"{name:30} {call(name, *arguments):6.2f} s   --help {help_took:.2f} s (aim 0.15)")
+
+
+if __name__ == "__main__":
+    main()
