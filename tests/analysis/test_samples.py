@@ -1,8 +1,9 @@
-"""Real pairs: first divergence, conclusion and gaps equal what is known of each pair by other means."""
+"""Real pairs: what is said of each equals what is known of it by other means (expected.json, written by hand)."""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from laying import SAMPLES, Sample
@@ -11,11 +12,47 @@ from running import run_command
 PAIRS = sorted(path.parent.name for path in SAMPLES.glob("*/pair.json"))
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_first_divergence_is_the_known_one(name: str, sample: Callable[[str], Sample], tmp_path: Path) -> None:
-    """Truth: where the engines' own recordings part, or where a planted fault enters (expected.json)."""
-    pair = sample(name)
+@pytest.fixture(params=PAIRS)
+def answered(
+    request: pytest.FixtureRequest, sample: Callable[[str], Sample], tmp_path: Path
+) -> tuple[Sample, dict[str, Any], dict[str, Any]]:
+    """A sample with its conclusion and results."""
+    pair = sample(request.param)
     ran = run_command("diagnose.py", "--train", pair.train, "--infer", pair.infer, "--mapping", pair.mapping, "--output-dir", tmp_path)
     assert ran.returncode == 0, ran.stderr
-    found = json.loads((tmp_path / "conclusion.json").read_text())["first_divergence"]
-    assert (found and found["boundary"]) == pair.expected["first_divergence"]
+    documents = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("conclusion", "boundary_results")]
+    return pair, documents[0], documents[1]
+
+
+def test_what_is_said_of_a_real_pair(answered: tuple[Sample, dict[str, Any], dict[str, Any]]) -> None:
+    """First divergence, uncompared predecessors, findings and the conclusion, against values written by hand."""
+    pair, conclusion, results = answered
+    known = pair.expected
+    first = conclusion["first_divergence"] or {"boundary": None, "uncompared_before": [], "predecessors_complete": True}
+    assert first["boundary"] == known["first_divergence"]
+    assert first["uncompared_before"] == known["uncompared_before"]
+    assert first["predecessors_complete"] == (not known["uncompared_before"])
+    assert (conclusion["overall"], conclusion["consistency"]) == (known["overall"], known["consistency"])
+    found = [[finding[key] for key in ("boundary", "layers", "character", "side")] for finding in conclusion["findings"]]
+    assert found == known["findings"]
+    # Everything before the first divergence was compared and is EXACT, or is listed.
+    for row in results["boundaries"]:
+        if row["boundary"] == known["first_divergence"]:
+            break
+        assert row["status"] == "EXACT" or row["boundary"] in known.get("evidence_missing", [])
+
+
+def test_inputs_recorded_after_the_call_are_no_evidence(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """A module input that a release before 26.2 recorded after the call, and that equals an output, is never NOT_EXACT."""
+    pair = sample("mini_tensor-26.1-against-26.2")
+    run_command("diagnose.py", "--train", pair.train, "--infer", pair.infer, "--mapping", pair.mapping, "--output-dir", tmp_path)
+    rows = json.loads((tmp_path / "boundary_results.json").read_text())["boundaries"]
+    by_status: dict[str, list[str]] = {}
+    for row in rows:
+        by_status.setdefault(row["status"], []).append(row["boundary"])
+    assert by_status["evidence_missing"] == pair.expected["evidence_missing"]
+    assert by_status["NONFINITE"] == pair.expected["nonfinite"]
+    assert by_status["NOT_EXACT"] == pair.expected["unequal"]
+    assert {row["boundary"] for row in rows if row["reason"] and row["reason"]["kind"] == "equal_infinities"} == set(
+        pair.expected["equal_infinities"]
+    )

@@ -18,12 +18,14 @@ Ops, in order: squeeze(axis) slice(axis,start,stop) take(axis,index|runs) reshap
 add(value). The order of the list is the order of the model; parameters are compared on a line of their own.
 """
 
+import os
 import sys
 
 try:
     from dump_analysis import cli
 except ModuleNotFoundError:
-    sys.exit(print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr) or 2)
+    print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr)
+    sys.exit(2)
 
 EPILOG = f"""reads:   two dumps and the mapping; never changes them
 writes:  boundary_results.json (--output)
@@ -39,31 +41,33 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.share("train", "infer", "mapping", "output", "lang", "json", "quiet", required=("train", "infer", "mapping"))
-    parser.add_argument("--exit-code", action="store_true", help="say by the exit code what was found")
+    parser.share("train", "infer", "mapping", "output", "exit-code", "json", "quiet", required=("train", "infer", "mapping"))
     args = parser.parse_args()
 
     from dump_analysis import pipeline
     from dump_analysis.artefacts import io
     from dump_analysis.artefacts.boundary_results import DIVERGED
 
-    train, infer = pipeline.open_pair(args.train, args.infer)
-    mapping, mapped = pipeline.mapping_step(train, infer, args.mapping, None)
     output = args.output or pipeline.RESULTS
-    results, step = pipeline.gate_step(train, infer, mapping, io.digest_of_file(args.mapping), output, quiet=args.quiet)
-    cli.warn(mapped.warnings + step.warnings, quiet=args.quiet)
+    pipeline.refuse_inside(output, args.train + args.infer)
+    train, infer = pipeline.open_pair(args.train, args.infer)
+    mapping, mapped = pipeline.mapping_step(train, infer, args.mapping)
+    results, told = pipeline.gate_step(train, infer, mapping, io.digest_of_file(args.mapping), output, quiet=args.quiet)
+    cli.warn(mapped.warnings + told.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(results), end="")
     else:
-        print(f"{len(results.boundaries)} boundaries: " + ", ".join(f"{n} {status}" for status, n in results.counts.items()))
         differing = [result.boundary for result in results.weights if result.status in DIVERGED]
-        print(f"{len(results.weights)} weights: {len(differing)} differ" + (f": {', '.join(differing[:6])}" if differing else ""))
         first = results.first_divergence
-        print(f"first divergence: {first.boundary if first else 'none'} (overall: {results.overall})")
+        lines = [
+            f"{len(results.boundaries)} boundaries: " + ", ".join(f"{n} {status}" for status, n in results.counts.items()),
+            f"{len(results.weights)} weights: {len(differing)} differ" + (f": {', '.join(differing[:6])}" if differing else ""),
+            f"first divergence: {first.boundary if first else 'none'} (overall: {results.overall})",
+        ]
         if first and first.uncompared_before:
-            print(f"not compared before it: {', '.join(first.uncompared_before[:6])}")
-        print(f"next: conclude.py --workdir with {output} as {pipeline.RESULTS} in it")
-    for error in step.errors:
+            lines.append(f"not compared before it: {', '.join(first.uncompared_before[:6])}")
+        cli.answer(lines, f"conclude.py --workdir {os.path.dirname(output) or '.'}")
+    for error in told.errors:
         cli.fail(error)
     if results.overall == "not_run":
         return cli.CANNOT

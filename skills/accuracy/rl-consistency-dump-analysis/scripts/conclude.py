@@ -7,7 +7,8 @@ from pathlib import Path
 try:
     from dump_analysis import cli
 except ModuleNotFoundError:
-    sys.exit(print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr) or 2)
+    print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr)
+    sys.exit(2)
 
 EPILOG = f"""reads:   boundary_results.json and, where they are there, semantic_mapping.json and probe.json of --workdir
 writes:  conclusion.json (--output; default: in --workdir)
@@ -22,23 +23,23 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.share("workdir", "train-config", "infer-config", "output", "lang", "json", "quiet")
-    parser.add_argument("--exit-code", action="store_true", help="say by the exit code what was concluded")
+    parser.share("workdir", "train-config", "infer-config", "output", "lang", "exit-code", "json", "quiet")
     args = parser.parse_args()
 
     from dump_analysis import pipeline
     from dump_analysis.artefacts import io
 
     workdir = Path(args.workdir)
+    pipeline.require_files({"--train-config": args.train_config, "--infer-config": args.infer_config})
     output = Path(args.output) if args.output else workdir / pipeline.CONCLUSION
-    found, step = pipeline.conclude_step(workdir, output, {"train": args.train_config, "infer": args.infer_config})
-    cli.warn(step.warnings, quiet=args.quiet)
+    found, told = pipeline.conclude_step(workdir, output, {"train": args.train_config, "infer": args.infer_config})
+    cli.warn(told.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(found), end="")
     else:
-        print("\n".join(sentence[:500] for sentence in pipeline.sentences(found, args.lang)))
-        print(f"next: read {output.name}" + (": would_decide names what is left to do" if found.would_decide else ""))
-    return pipeline.exit_code(found, wanted=args.exit_code)
+        left = " (would_decide names what is left to do)" if found.would_decide else ""
+        cli.answer(pipeline.sentences(found, args.lang), f"read {output}{left}")
+    return cli.exit_code(found.overall, found.consistency, wanted=args.exit_code)
 
 
 if __name__ == "__main__":

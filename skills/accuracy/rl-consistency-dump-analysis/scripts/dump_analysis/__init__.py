@@ -1,6 +1,7 @@
 """Find where an RL trainer and its inference engine part numerically, from one dump of each.
 
-Rooms, ground floor first; a room imports only from lower floors (a test holds that):
-0 ``msprobe_files`` (beside this package) · 1 ``artefacts`` ``floats`` ``wording`` ·
-2 ``sides`` ``tensors`` · 3 ``cli`` … see FLOORS in the repository's tests.
+A room is a module or folder here; it imports only from rooms on lower floors (a test of the repository
+holds that): 0 ``msprobe_files`` (beside this package) · 1 ``artefacts`` ``boundaries`` ``floats``
+``sides`` ``cli`` · 2 ``wording`` ``tensors`` · 3 ``tally`` ``comparable`` · 4 ``mapping`` ``pairs`` ·
+5 ``gate`` ``weights`` ``probe`` · 7 ``divergence`` · 8 ``findings`` · 9 ``conclusion`` · 11 ``pipeline``.
 """

@@ -1,5 +1,7 @@
 """What all commands share: flags, one form of errors, exit codes. Standard library only, so that --help is quick."""
 
+from __future__ import annotations  # an older Python must get as far as the line that says it is too old
+
 import argparse
 import os
 import sys
@@ -7,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 ANSWERED, FOUND, CANNOT, INCOMPLETE = 0, 1, 2, 3
-STOPPED = 130
+STOPPED, NOBODY_READS = 130, 141  # as a shell counts SIGINT and SIGPIPE
+_LONGEST_ANSWER = 1990  # characters; what agents read without cutting
 
 EXIT_CODES = """exit codes:
   0  an answer was written
@@ -30,6 +33,7 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "output-dir": {"metavar": "DIR", "required": True, "help": "where to leave the artefacts; made if it is not there"},
     "lang": {"choices": ("zh-CN", "en"), "default": "en", "help": "language of what is printed (default: en)"},
     "json": {"action": "store_true", "help": "print the artefact itself instead of the summary"},
+    "exit-code": {"action": "store_true", "help": "say by the exit code what was found"},
     "quiet": {"action": "store_true", "help": "no progress and no warnings on stderr"},
 }
 
@@ -46,7 +50,7 @@ class Parser(argparse.ArgumentParser):
             self.add_argument(f"--{flag}", **{**_FLAGS[flag], **({"required": True} if flag in required else {})})
 
     def error(self, message: str) -> NoReturn:
-        fail(f"{self.prog}: {message}. See --help.")
+        fail(f"Cannot run {self.prog}: {message}. See --help.")
         sys.exit(CANNOT)
 
 
@@ -59,6 +63,21 @@ def warn(messages: Sequence[str], *, quiet: bool) -> None:
     """Warnings on stderr, unless they are not wanted."""
     for message in () if quiet else messages:
         print(f"warning: {message}", file=sys.stderr)
+
+
+def exit_code(overall: str, consistency: str, *, wanted: bool) -> int:
+    """What a concluding command returns; ``wanted``: --exit-code was given."""
+    if overall == "not_run":
+        return CANNOT
+    return {"consistent": ANSWERED, "inconsistent": FOUND, "undecided": INCOMPLETE}[consistency] if wanted else ANSWERED
+
+
+def answer(lines: Sequence[str], then: str) -> None:
+    """Print the answer, short enough for an agent, its last line what to run next."""
+    text, last = "\n".join(lines), f"next: {then}"
+    room = _LONGEST_ANSWER - len(last)
+    print(text if len(text) <= room else text[: room - 2] + " …")
+    print(last)
 
 
 def run(main: Callable[[], int]) -> NoReturn:
@@ -84,8 +103,19 @@ def run(main: Callable[[], int]) -> NoReturn:
         code = STOPPED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = ANSWERED
+        code = NOBODY_READS
+    except Exception as error:  # noqa: BLE001  # exit 1 would say "inconsistent"
+        where = _innermost(error)
+        fail(f"Cannot finish: {type(error).__name__}: {error} ({where}). This is a fault of the tool; please report it with this line.")
+        code = CANNOT
     sys.exit(code)
+
+
+def _innermost(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
 
 
 def _requirements() -> str:

@@ -8,18 +8,26 @@ from msprobe_files.units import Unit
 
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, FirstDivergence, Overall
 from .artefacts.semantic_mapping import SemanticMapping
-from .mapping.declared import names_of
-from .sides import Side, resolve, same_tensors
+from .mapping.named import left_out
+from .sides import Place, Side, resolve
 
 
-def overall(results: Sequence[BoundaryResult]) -> Overall:
-    """What all rows together say about bits; ``results``: boundaries and weights."""
-    statuses = {result.status for result in results}
+def overall(boundaries: Sequence[BoundaryResult], weights: Sequence[BoundaryResult]) -> Overall:
+    """What all rows together say about bits. Equal weights alone say nothing of what is computed with them."""
+    statuses = {result.status for result in [*boundaries, *weights]}
     if not statuses or statuses == {"MISSING"}:
         return "not_run"
     if statuses & DIVERGED:
         return "nonzero"
-    return "exact" if statuses == {"EXACT"} else "evidence_missing"
+    return "exact" if statuses == {"EXACT"} and boundaries else "evidence_missing"
+
+
+def counts(results: Sequence[BoundaryResult]) -> dict[str, int]:
+    """How many boundaries have each status, in the order in which the statuses appear."""
+    found: dict[str, int] = {}
+    for result in results:
+        found[result.status] = found.get(result.status, 0) + 1
+    return found
 
 
 def first_divergence(results: Sequence[BoundaryResult], mapping: SemanticMapping, train: Side, infer: Side) -> FirstDivergence | None:
@@ -30,14 +38,13 @@ def first_divergence(results: Sequence[BoundaryResult], mapping: SemanticMapping
     gaps = [result.boundary for result in results[:at] if result.status in GAPS]
     before = next((result for result in reversed(results[:at]) if result.status == "EXACT"), None)
     between = [name for side in (train, infer) for name in _outputs_between(side, before, results[at], mapping)]
-    timed = all(unit.order_known for side in (train, infer) for unit in side.units)
+    timed = all(_can_tell(unit, side, results[at]) for side in (train, infer) for unit in side.units)
     return FirstDivergence(results[at].boundary, results[at].order, timed and not gaps and not between, gaps + between)
 
 
 def _outputs_between(side: Side, last: BoundaryResult | None, first: BoundaryResult, mapping: SemanticMapping) -> list[str]:
     """Recorded outputs of one side that ended between two boundaries and that the comparison says nothing about."""
-    named = names_of(mapping, side.label)
-    found: list[str] = []
+    found: list[Place] = []
     for unit in (unit for unit in side.units if unit.order_known):
         clock = _Clock(unit)
         stop = clock.of(side, _operand(first, side.label))
@@ -45,11 +52,16 @@ def _outputs_between(side: Side, last: BoundaryResult | None, first: BoundaryRes
             continue
         start = clock.of(side, _operand(last, side.label)) if last is not None else None
         for at, (entry, records) in enumerate(unit.entries.items()):
-            if (start is None or at > start) and at < stop and names.parse_entry(entry).direction != "backward":
+            # The entry of the last EXACT boundary counts: a fused norm's first output is not its second.
+            if (start is None or at >= start) and at < stop and names.parse_entry(entry).direction != "backward":
                 outputs = [record for record in records if record.category == "output" and 0 not in (record.shape or ())]
-                found += [record.name for record in outputs if record.name not in named]
-    known = same_tensors(side, found, named)
-    return [name for name in found if name not in known]
+                found += [Place(unit, record) for record in outputs]
+    return left_out(mapping, side, found)
+
+
+def _can_tell(unit: Unit, side: Side, first: BoundaryResult) -> bool:
+    """Whether it is known what this unit made before the divergence: it holds a part of it, and its order is known."""
+    return unit.order_known and _Clock(unit).of(side, _operand(first, side.label)) is not None
 
 
 def _operand(result: BoundaryResult, label: str) -> Operand | None:

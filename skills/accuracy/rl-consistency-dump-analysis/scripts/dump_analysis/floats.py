@@ -83,7 +83,7 @@ def nonfinite(raw: Array, dtype: str) -> Array | None:
         signed = raw.view(np.dtype(f"i{raw.dtype.itemsize}"))
         # Two reductions without a temporary: the largest bits as signed (positive) and as unsigned (negative) numbers.
         top = 1 << (8 * raw.dtype.itemsize - 1)
-        if raw.size == 0 or (int(signed.max()) < limit and int(raw.max()) < limit + top):
+        if raw.size == 0 or (np.maximum.reduce(signed) < limit and np.maximum.reduce(raw) < limit + top):
             return None
         return (raw & np.array(limit, raw.dtype)) == limit
     found = ~np.isfinite(values(raw, dtype))
@@ -96,6 +96,11 @@ def rounded(numbers: Array, dtype: str) -> Array:
     Raises ValueError for a format that nothing is cast to here (float8, complex).
     Source: torch 2.13 ``c10/util/BFloat16.h`` (round_to_nearest_even) and ``Half.h``.
     """
+    with np.errstate(over="ignore", invalid="ignore"):  # torch casts what does not fit without a word, too
+        return _rounded(numbers, dtype)
+
+
+def _rounded(numbers: Array, dtype: str) -> Array:
     fmt = FORMATS[dtype]
     if fmt.kind == "int":
         return numbers.astype(fmt.raw)

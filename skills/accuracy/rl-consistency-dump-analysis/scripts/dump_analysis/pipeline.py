@@ -7,64 +7,71 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+from msprobe_files import units
 from msprobe_files.errors import DumpError
 
-from . import conclusion, divergence, gate, probe, sides
+from . import comparable, conclusion, divergence, gate, probe, sides
 from .artefacts import io, semantic_mapping
-from .artefacts.boundary_results import BoundaryResults
+from .artefacts.boundary_results import GAPS, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel
 from .artefacts.conclusion import Conclusion, Input
 from .artefacts.probe import Probe, SideFacts
 from .artefacts.semantic_mapping import SemanticMapping
-from .cli import ANSWERED, CANNOT, FOUND, INCOMPLETE
+from .boundaries import is_weight
 from .mapping import declared
 from .sides import Side
-from .wording import text_of
+from .wording import Language, text_of
 
 PROBE, MAPPING, RESULTS, CONCLUSION = "probe.json", "semantic_mapping.json", "boundary_results.json", "conclusion.json"
 
 
-class Step(NamedTuple):
-    """What a step leaves beside its artefact: lines that say why nothing could be done, and warnings."""
+class Told(NamedTuple):
+    """What a step tells beside its artefact: lines that say why there is no answer, and warnings."""
 
     errors: list[str]
     warnings: list[str]
 
 
-def probe_step(train: Sequence[str], infer: Sequence[str], output: str | Path | None) -> tuple[Probe, Step]:
+def probe_step(train: Sequence[str], infer: Sequence[str], output: str | Path | None) -> tuple[Probe, Told]:
     """Stage 1. Written even where one side cannot be read: its place is null and the reason a remark."""
     found, errors = probe.probe(train, infer)
     if output is not None:
         io.write(output, found)
-    return found, Step(errors, [])
+    return found, Told(errors, [])
 
 
-def mapping_step(train: Side, infer: Side, mapping: str | Path, output: str | Path | None) -> tuple[SemanticMapping, Step]:
-    """Stage 2, so far: the mapping that people wrote, completed on the two dumps."""
+def open_pair(train: Sequence[str], infer: Sequence[str]) -> tuple[Side, Side]:
+    """Both sides, refused where comparing them would mean nothing."""
+    pair = sides.open_side("train", train), sides.open_side("infer", infer)
+    comparable.check_comparable(*pair)
+    return pair
+
+
+def mapping_step(train: Side, infer: Side, mapping: str | Path) -> tuple[SemanticMapping, Told]:
+    """Stage 2, so far: the mapping that people wrote, completed on the two dumps.
+
+    Rows that were made for other dumps lose what joined them there: they are declared, no more.
+    """
     given = semantic_mapping.read(mapping)
-    warnings = [
-        f"{Path(mapping).name} was made for another {side.label} dump (or dump.json was edited since)"
-        for side, stated in ((train, given.train), (infer, given.infer))
-        if stated is not None and stated.digest != side.digest
+    foreign = [
+        side.label for side, stated in ((train, given.train), (infer, given.infer)) if stated is not None and stated.digest != side.digest
     ]
-    full = declared.complete(given, train, infer)
-    if output is not None:
-        full = declared.with_unmapped(full, train, infer)
-        io.write(output, full)
-    return full, Step([], warnings)
+    warnings = [f"{Path(mapping).name} was made for another {label} dump, or its dump.json was edited since" for label in foreign]
+    if foreign:
+        given = declared.as_declared(given)
+    return declared.complete(given, train, infer), Told([], warnings)
 
 
 def gate_step(
     train: Side, infer: Side, mapping: SemanticMapping, mapping_digest: str, output: str | Path, *, quiet: bool
-) -> tuple[BoundaryResults, Step]:
+) -> tuple[BoundaryResults, Told]:
     """Stage 3: every row compared, the first divergence named."""
-    rows = len(mapping.boundaries) + len(mapping.weights)
-    with _progress(rows, quiet=quiet) as advance:
-        boundaries, notes = gate.compare(mapping.boundaries, mapping.evidence_missing, train, infer, advance=advance)
-        weights, weight_notes = gate.compare(mapping.weights, [], train, infer, advance=advance)
-    counts: dict[str, int] = {}
-    for result in boundaries:
-        counts[result.status] = counts.get(result.status, 0) + 1
+    of_weights = [row for row in mapping.evidence_missing if is_weight(row.boundary)]
+    others = [row for row in mapping.evidence_missing if not is_weight(row.boundary)]
+    with _progress(len(mapping.boundaries) + len(mapping.weights), quiet=quiet) as advance:
+        boundaries, notes = gate.compare(mapping.boundaries, others, train, infer, advance=advance)
+        weights, weight_notes = gate.compare(mapping.weights, of_weights, train, infer, advance=advance)
     results = BoundaryResults(
         train=SideLabel(train.label, train.digest),
         infer=SideLabel(infer.label, infer.digest),
@@ -72,52 +79,63 @@ def gate_step(
         boundaries=boundaries,
         weights=weights,
         first_divergence=divergence.first_divergence(boundaries, mapping, train, infer),
-        counts=counts,
-        overall=divergence.overall([*boundaries, *weights]),
+        counts=divergence.counts(boundaries),
+        overall=divergence.overall(boundaries, weights),
     )
     io.write(output, results)
-    errors = [f"Cannot use the {side.label} dump: {reason}." for side in (train, infer) if (reason := sides.empty_reason(side))]
-    if results.overall == "not_run" and not errors:
-        why = "no tensor that the mapping names was found" if rows else "the mapping has no rows"
-        errors = [f"Cannot compare: {why}. Check the names in the mapping against the dumps (probe_dump.py lists their prefixes)."]
-    return results, Step(errors, list(dict.fromkeys(note.text for note in [*notes, *weight_notes])))
+    warnings = list(dict.fromkeys(note.text for note in [*notes, *weight_notes]))
+    return results, Told(_why_not_run(results, train, infer), warnings)
 
 
-def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None]) -> tuple[Conclusion, Step]:
+def _why_not_run(results: BoundaryResults, train: Side, infer: Side) -> list[str]:
+    """Lines for the user where a side is empty or no row could be compared."""
+    empty = [f"Cannot use the {side.label} dump: {reason}." for side in (train, infer) if (reason := sides.empty_reason(side))]
+    if empty or results.overall != "not_run":
+        return empty
+    rows = [row for row in [*results.boundaries, *results.weights] if row.status in GAPS and row.reason is not None]
+    if not rows:
+        return ["Cannot compare: the mapping has no rows. Write one row a boundary (see analyze_dump_boundaries.py --help)."]
+    first = f"{rows[0].boundary}: {rows[0].reason.text}" if rows[0].reason else rows[0].boundary
+    return [f"Cannot compare: none of {len(rows)} rows fits the dumps; the first is {first}. Check the mapping against the dumps."]
+
+
+def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None]) -> tuple[Conclusion, Told]:
     """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json and probe.json."""
     results, warnings = io.read(workdir / RESULTS, BoundaryResults)
     mapping: SemanticMapping | None = None
-    inputs: list[Input] = []
-    if (workdir / MAPPING).is_file():
-        mapping = semantic_mapping.read(workdir / MAPPING)
-        digest = io.digest_of_file(workdir / MAPPING)
-        inputs.append(Input(MAPPING, digest))
-        if digest != results.mapping.digest:
-            warnings.append(f"{MAPPING} was edited since {RESULTS} was made from it; compare again")
+    files: list[Input] = []
     facts: Probe | None = None
     if (workdir / PROBE).is_file():
-        facts, told = io.read(workdir / PROBE, Probe)
+        facts, told = _facts_of(workdir / PROBE, results)
         warnings += told
-    inputs.append(Input(RESULTS, io.digest_of_file(workdir / RESULTS)))
-    inputs += [Input(f"{side} config", io.digest_of_file(path)) for side, path in configs.items() if path]
-    labels = [_side_input(results.train, facts.train if facts else None), _side_input(results.infer, facts.infer if facts else None)]
-    warnings += [f"{PROBE} is of another {label.label} dump" for label, known in labels if not known]
-    found = conclusion.conclude(results, mapping, [label for label, _ in labels] + inputs, _units(facts))
+        files.append(Input(PROBE, io.digest_of_file(workdir / PROBE)))
+    if (workdir / MAPPING).is_file():
+        mapping = semantic_mapping.read(workdir / MAPPING)
+        files.append(Input(MAPPING, io.digest_of_file(workdir / MAPPING)))
+        if files[-1].digest != results.mapping.digest:
+            warnings.append(f"{MAPPING} was edited since {RESULTS} was made from it, or is another one; compare again")
+    files.append(Input(RESULTS, io.digest_of_file(workdir / RESULTS)))
+    files += [Input(f"{side} config", io.digest_of_file(path)) for side, path in configs.items() if path]
+    dumps = [_dump(results.train, facts.train if facts else None), _dump(results.infer, facts.infer if facts else None)]
+    found = conclusion.conclude(results, mapping, facts, [*dumps, *files])
     io.write(output, found)
-    return found, Step([], warnings)
+    return found, Told([], warnings)
 
 
-def _side_input(side: SideLabel, facts: SideFacts | None) -> tuple[Input, bool]:
-    if facts is None or facts.digest != side.digest:
-        return Input(side.label, side.digest), facts is None
-    one = facts.units[0] if len(facts.units) == 1 else None
-    return Input(side.label, side.digest, one.step if one else None, one.rank if one else None), True
+def _facts_of(path: Path, results: BoundaryResults) -> tuple[Probe, list[str]]:
+    """probe.json without a side that is not the one compared: what is known of another dump proves nothing here."""
+    facts, warnings = io.read(path, Probe)
+    for label, compared in (("train", results.train), ("infer", results.infer)):
+        known: SideFacts | None = getattr(facts, label)
+        if known is not None and known.digest != compared.digest:
+            facts = msgspec.structs.replace(facts, **{label: None})
+            warnings.append(f"{path.name} is of another {label} dump and is not used for it; probe again")
+    return facts, warnings
 
 
-def _units(facts: Probe | None) -> tuple[int, int] | None:
-    if facts is None or facts.train is None or facts.infer is None:
-        return None
-    return len(facts.train.units), len(facts.infer.units)
+def _dump(side: SideLabel, facts: SideFacts | None) -> Input:
+    one = facts.units[0] if facts is not None and len(facts.units) == 1 else None
+    return Input(side.label, side.digest, one.step if one else None, one.rank if one else None)
 
 
 @contextmanager
@@ -132,26 +150,32 @@ def _progress(total: int, *, quiet: bool) -> Iterator[Callable[[], object]]:
         yield bar.update
 
 
-def open_pair(train: Sequence[str], infer: Sequence[str]) -> tuple[Side, Side]:
-    """Both sides, refused where comparing them would mean nothing."""
-    pair = sides.open_side("train", train), sides.open_side("infer", infer)
-    sides.check_comparable(*pair)
-    return pair
+# --- what commands check and print ---
 
 
-def require_file(path: str | None, flag: str) -> None:
+def require_files(paths: dict[str, str | None]) -> None:
     """Raise DumpError where a flag names a file that is not there."""
-    if path is not None and not os.path.isfile(path):
-        raise DumpError(f"Cannot read {path}: no such file. Check {flag}.")
+    for flag, path in paths.items():
+        if path is not None and not os.path.isfile(path):
+            raise DumpError(f"Cannot read {path}: no such file. Check {flag}.")
 
 
-def sentences(found: Conclusion, language: str) -> list[str]:
+def refuse_inside(output: str | Path, paths: Sequence[str]) -> None:
+    """Raise DumpError where an output would be written into a dump of these paths: analysis never writes there."""
+    target = os.path.realpath(output)
+    for path in paths:
+        for place in units.find_units(path):
+            folders = {os.path.realpath(place.folder), os.path.realpath(place.tensor_folder)}
+            if any(os.path.commonpath([target, folder]) == folder for folder in folders):
+                raise DumpError(f"Cannot write to {output}: it lies in the dump {path}. Choose a folder outside.")
+
+
+def forget_answers(folder: Path) -> None:
+    """Remove the answers of an earlier run, so that none is left beside a run that fails."""
+    for name in (RESULTS, CONCLUSION):
+        (folder / name).unlink(missing_ok=True)
+
+
+def sentences(found: Conclusion, language: Language) -> list[str]:
     """The three sentences of a conclusion in one language."""
-    return [text_of(sentence, "en" if language == "en" else "zh-CN") for sentence in found.summary]
-
-
-def exit_code(found: Conclusion, *, wanted: bool) -> int:
-    """What a concluding command returns; ``wanted``: --exit-code was given."""
-    if found.overall == "not_run":
-        return CANNOT
-    return {"consistent": ANSWERED, "inconsistent": FOUND, "undecided": INCOMPLETE}[found.consistency] if wanted else ANSWERED
+    return [text_of(sentence, language) for sentence in found.summary]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from msprobe_files import names, release
 from msprobe_files.errors import DumpError
-from msprobe_files.units import SIBLINGS, Record, Unit
+from msprobe_files.units import SIBLINGS, Record, Unit, load_json
 
-from . import sides, tensors
+from . import comparable, sides, tensors
 from .artefacts.common import Worded
 from .artefacts.probe import Probe, SideFacts, TensorCounts, UnitFacts
 from .sides import EMPTY_CHECKS, Place, Side
@@ -32,7 +32,7 @@ def probe(train: Sequence[str], infer: Sequence[str]) -> tuple[Probe, list[str]]
             side = opened[label] = sides.open_side(label, paths)
         except DumpError as error:
             errors.append(str(error))
-            remarks.append(word("side_unreadable", side=label, why=str(error)))
+            remarks.append(word("side_unreadable", side=label, why=_without_folders(str(error), paths)))
             continue
         facts[label], told = _side_facts(side, paths)
         remarks += told
@@ -40,6 +40,13 @@ def probe(train: Sequence[str], infer: Sequence[str]) -> tuple[Probe, list[str]]
             errors.append(f"Cannot use the {label} dump: {sides.empty_reason(side)}.")
     remarks += _pair_remarks(opened.get("train"), opened.get("infer"))
     return Probe(train=facts["train"], infer=facts["infer"], remarks=remarks), errors
+
+
+def _without_folders(text: str, paths: Sequence[str]) -> str:
+    """A message whose paths are cut to their last part: an artefact names no folder of the machine."""
+    for path in paths:
+        text = text.replace(path, os.path.basename(path.rstrip(os.sep)) or path)
+    return text
 
 
 def _side_facts(side: Side, paths: Sequence[str]) -> tuple[SideFacts, list[Worded]]:
@@ -109,22 +116,16 @@ def _fused(units: Iterable[Unit]) -> list[str]:
     """Entries that look fused: by name, or because they own parameters and take and give two tensors (add + norm)."""
     found: list[str] = []
     for unit in units:
+        paths = {names.parse_entry(entry).path for entry in unit.entries}
+        parents = {path[:end] for path in paths for end in range(len(path))}
         for entry, records in unit.entries.items():
             parsed = names.parse_entry(entry)
-            if parsed.kind != "module" or parsed.direction != "forward" or _has_children(parsed.path, unit):
+            if parsed.kind != "module" or parsed.direction != "forward" or parsed.path in parents:
                 continue
             name = ".".join([names.MODULE_PREFIX, *names.layer_pattern(parsed.path), parsed.class_name])
             if name not in found and (_FUSED_NAME.search(f"{parsed.path[-1]}.{parsed.class_name}") or _adds_and_norms(records)):
                 found.append(name)
     return found
-
-
-def _has_children(path: tuple[str, ...], unit: Unit) -> bool:
-    for entry in unit.entries:
-        other = names.parse_entry(entry).path
-        if len(other) > len(path) and other[: len(path)] == path:
-            return True
-    return False
 
 
 def _adds_and_norms(records: Sequence[Record]) -> bool:
@@ -140,10 +141,10 @@ def _whole_side_remarks(side: Side) -> list[Worded]:
     found: list[Worded] = []
     if not side.by_name:
         found.append(word("side_empty", side=side.label, checks=list(EMPTY_CHECKS)))
-    doubled = sides.duplicates(side)
+    doubled = comparable.duplicates(side)
     if doubled:
         found.append(word("several_dumps", side=side.label, folders=doubled))
-    captured = sides.captured_layers(side)
+    captured = comparable.captured_layers(side)
     if captured:
         found.append(word("captured_buffer", side=side.label, n=captured))
     found += _dtypes_apart(side)
@@ -173,7 +174,7 @@ def _stored_dtype(unit: Unit, record: Record) -> str | None:
 
 
 def _unit_remarks(label: str, unit: Unit, inputs: str, version: str) -> list[Worded]:
-    found: list[Worded] = []
+    found: list[Worded] = _wrapper_remarks(label, unit)
     if not unit.place.has_json:
         found.append(word("no_dump_json", side=label))
     elif unit.killed:
@@ -186,7 +187,9 @@ def _unit_remarks(label: str, unit: Unit, inputs: str, version: str) -> list[Wor
             )
         )
     else:
-        gone = [sibling for sibling in SIBLINGS[:0:-1] if sibling not in unit.present]
+        gone = [sibling for sibling in SIBLINGS[:0:-1] if sibling not in unit.present + unit.broken]
+        broken = [*unit.broken, *_broken_stack(unit)]
+        found += [word("sibling_broken", side=label, file=sibling, costs=word(_COSTS[sibling])) for sibling in broken]
         found += [word("sibling_missing", side=label, file=sibling, costs=word(_COSTS[sibling])) for sibling in gone]
     if unit.interrupted:
         found.append(word("interrupted", side=label, n=len(unit.interrupted), entry=unit.interrupted[0]))
@@ -208,8 +211,40 @@ def _unit_remarks(label: str, unit: Unit, inputs: str, version: str) -> list[Wor
     return found
 
 
+def _broken_stack(unit: Unit) -> list[str]:
+    if "stack.json" not in unit.present:
+        return []
+    try:
+        load_json(os.path.join(unit.place.folder, "stack.json"))
+    except DumpError:
+        return ["stack.json"]
+    return []
+
+
 def _files(unit: Unit) -> int:
     return sum(1 for _ in unit.records())
+
+
+def _wrapper_remarks(label: str, unit: Unit) -> list[Worded]:
+    """Naming rules: what wrappers and list indices add to paths."""
+    wrappers: set[str] = set()
+    indexed = False
+    plain = ""
+    for entry in unit.entries:
+        path = names.parse_entry(entry).path
+        bare = names.plain_path(path)
+        if path != bare:
+            wrappers |= names.WRAPPERS & set(path)
+            indexed = indexed or path[0].isdigit()
+            position = names.layer_position(bare)
+            if position is not None:
+                plain = ".".join([names.MODULE_PREFIX, *names.layer_pattern(bare)[: position + 1]])
+    if not wrappers and not indexed:
+        return []
+    shown = [*sorted(wrappers), *([word("list_index")] if indexed else [])]
+    if not plain:
+        return [word("wrapped_names", side=label, wrappers=shown)]
+    return [word("wrapped_layers", side=label, wrappers=shown, plain=plain)]
 
 
 def _call_remarks(label: str, unit: Unit) -> list[Worded]:

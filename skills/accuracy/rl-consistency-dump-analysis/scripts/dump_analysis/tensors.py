@@ -6,8 +6,9 @@ data, so a strided cut costs no more than the bytes it touches.  Files are read 
 one window a file: several cuts of one fused tensor, walked in step, read its bytes once.
 """
 
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -20,8 +21,10 @@ from . import floats
 from .floats import Array
 from .sides import Place
 
-BLOCK_BYTES = 128 * 1024
+BLOCK_BYTES = 256 * 1024
+_MOST_OPEN = 200  # far below the usual limit of 1024 open files
 _SPARSE = 4  # a block whose span holds more than this many times its own bytes is fetched piece by piece
+_HEAD = 64  # elements
 _GAP_BYTES = 4096  # pieces closer than this are fetched in one read
 
 Axis = range | Array
@@ -37,9 +40,52 @@ class Stream(Protocol):
     def read(self, start: int, stop: int) -> Array: ...
 
 
+def elements_of(stream: Stream) -> int:
+    """How many elements a stream has."""
+    return math.prod(stream.shape)
+
+
 def header(place: Place) -> PtTensor:
     """The file of a recorded tensor, described. Raises DumpError where it cannot be read."""
     return pt_archive.read_header(units.tensor_path(place.unit, place.record))
+
+
+def same(left: "Stream", right: "Stream") -> bool:
+    """Whether two streams hold the same bytes of the same dtype, whatever their shapes; compared block by block."""
+    count = elements_of(left)
+    if left.dtype != right.dtype or count != elements_of(right):
+        return False
+    step = BLOCK_BYTES // floats.FORMATS[left.dtype].raw.itemsize
+    ranges = ((at, min(count, at + (step if at else _HEAD))) for at in _starts(count, step))
+    return all(left.read(*part).tobytes() == right.read(*part).tobytes() for part in ranges)
+
+
+def _starts(count: int, step: int) -> Iterator[int]:
+    """A short first block, which tells most unequal tensors apart, then whole ones."""
+    yield 0
+    yield from range(_HEAD, count, step)
+
+
+def same_file(left: PtTensor, right: PtTensor) -> bool:
+    """Whether two tensor files hold the same elements. Raises DumpError where one cannot be read."""
+    files = Files()
+    try:
+        return same(CutStream(files, left, ()), CutStream(files, right, ()))
+    finally:
+        files.close()
+
+
+def varies(tensor: PtTensor) -> bool:
+    """Whether a tensor holds two different elements. Raises DumpError where it cannot be read."""
+    files = Files()
+    try:
+        stream = CutStream(files, tensor, ())
+        count = elements_of(stream)
+        step = BLOCK_BYTES // tensor.item_size
+        first = stream.read(0, 1) if count else None
+        return any(bool((stream.read(at, min(count, at + step)) != first).any()) for at in range(0, count, step))
+    finally:
+        files.close()
 
 
 class Files:
@@ -55,6 +101,8 @@ class Files:
         if at <= start and stop <= at + len(window):
             return window if (at, len(window)) == (start, stop - start) else window[start - at : stop - at]
         handle = self._open.get(path)
+        if handle is None and len(self._open) >= _MOST_OPEN:
+            self.close()
         try:
             if handle is None:
                 handle = self._open[path] = os.open(path, os.O_RDONLY)
@@ -129,6 +177,7 @@ def _reshaped(layout: Layout, wanted: tuple[int, ...], where: str) -> Layout:
         return Layout(layout.base, tuple(range(size) for size in wanted))
     old, new = list(layout.axes), list(wanted)
     made: list[Axis] = []
+    base = layout.base
     while old or new:
         run: Axis = old.pop(0) if old else range(1)
         sizes = [new.pop(0)] if new else []
@@ -137,8 +186,10 @@ def _reshaped(layout: Layout, wanted: tuple[int, ...], where: str) -> Layout:
                 run = _merged(run, old.pop(0))
             else:
                 sizes.append(new.pop(0))
-        made += _split(run, sizes, where)
-    base = layout.base
+        if sizes:
+            made += _split(run, sizes, where)
+        else:  # an axis of one element that the new shape drops
+            base += int(run[0])
     return Layout(base, tuple(made))
 
 
@@ -160,8 +211,8 @@ def _shifted(axis: Axis, by: int) -> Axis:
 
 
 def _split(run: Axis, sizes: list[int], where: str) -> list[Axis]:
-    if len(sizes) <= 1:
-        return [run] if sizes else []
+    if len(sizes) == 1:
+        return [run]
     rest = int(np.prod(sizes[1:], dtype=np.int64))
     if isinstance(run, range):
         outer: Axis = range(run.start, run.start + sizes[0] * rest * run.step, rest * run.step)
@@ -174,83 +225,108 @@ def _split(run: Axis, sizes: list[int], where: str) -> list[Axis]:
 
 
 class CutStream:
-    """The elements of one file's tensor after its ops, values rounded or cast where ops say so."""
+    """The elements of one file's tensor after its ops, values rounded or cast where ops say so.
+
+    ``whole``: the elements are one run of the file's bytes, unchanged, so that `data` may be used.
+    """
 
     def __init__(self, files: Files, tensor: PtTensor, steps: Sequence[Op]) -> None:
         self.dtype = tensor.dtype
         self._files, self._tensor = files, tensor
-        layout = layout_of(tensor, steps)
-        self.shape = layout.shape
-        self._raw = floats.FORMATS[tensor.dtype].raw
+        self.shape = shape_after(steps, tensor.shape)
+        layout = layout_of(tensor, _without_last_shapes(steps))
+        self._raw, self._item = floats.FORMATS[tensor.dtype].raw, tensor.item_size
         self._changes = _value_ops(tensor.dtype, steps)
         if self._changes:
             self.dtype = self._changes[-1][0]
         self._outer, self._inner, self._base = _flat(layout)
         self.pitch = len(self._inner)
-        self._whole = isinstance(self._inner, range) and self._inner.step == 1 and len(self._outer) == 1
+        self._one_run = isinstance(self._inner, range) and self._inner.step == 1 and len(self._outer) == 1
+        self.whole = self._one_run and not self._changes
+        self._row = tensor.strides[-2] if len(tensor.strides) > 1 else 0
+        self._origin = (tensor.start - tensor.storage_start) // tensor.item_size
 
     def read(self, start: int, stop: int) -> Array:
-        raw = self._run(start, stop) if self._whole else self._gather(start, stop)
+        raw = np.frombuffer(self.data(start, stop), self._raw) if self._one_run else self._gather(start, stop)
         for _, change in self._changes:
             raw = change(raw)
         return raw
 
-    def _run(self, start: int, stop: int) -> Array:
+    def data(self, start: int, stop: int) -> bytes:
+        """The bytes of elements ``start … stop``, of a stream that is one run."""
         return self._bytes(self._base + start, self._base + stop)
 
-    def _bytes(self, start: int, stop: int) -> Array:
+    def _bytes(self, start: int, stop: int) -> bytes:
         """Elements ``start … stop`` of the storage."""
-        item, at = self._tensor.item_size, self._tensor.storage_start
-        return np.frombuffer(self._files.read(self._tensor.path, at + start * item, at + stop * item), self._raw)
+        at = self._tensor.storage_start
+        return self._files.read(self._tensor.path, at + start * self._item, at + stop * self._item)
 
     def _gather(self, start: int, stop: int) -> Array:
         """Whole rows of ``pitch`` elements that cover the range, trimmed."""
         first, last = start // self.pitch, -(-stop // self.pitch)
-        outer = _table(self._outer[first:last])
-        inner = self._inner
         skip = start - first * self.pitch
-        if last - first == 1:  # a part of one long row
+        outer, inner = self._outer[first:last], self._inner
+        if last - first == 1:  # a part of one row
             inner, skip = inner[skip : skip + stop - start], 0
-        taken = self._fetch(outer + self._base, inner).reshape(-1)
-        return taken[skip : skip + stop - start]
+        elif self.pitch * self._item > BLOCK_BYTES:  # rows longer than a block: no more of each than is asked for
+            rows = ((max(start, row * self.pitch), min(stop, (row + 1) * self.pitch)) for row in range(first, last))
+            return np.concatenate([self._gather(*part) for part in rows])
+        if isinstance(outer, range) and isinstance(inner, range):
+            taken = self._regular_rows(outer, inner).reshape(-1)
+        else:
+            taken = self._any_rows(outer, inner).reshape(-1)
+        return taken if len(taken) == stop - start else taken[skip : skip + stop - start]
 
-    def _fetch(self, outer: Array, inner: Axis) -> Array:
-        table = _table(inner)
-        low, high = int(outer.min() + table.min()), int(outer.max() + table.max()) + 1
-        needed = len(outer) * len(table)
-        if high - low > _SPARSE * needed + BLOCK_BYTES // self._tensor.item_size:
-            return self._fetch_pieces((outer[:, None] + table[None, :]).reshape(-1))
-        # Widen to whole file rows: the other cuts of a fused tensor then find their bytes in the window.
-        row = self._tensor.strides[-2] if len(self._tensor.strides) > 1 else 0
-        count = self._tensor.storage_bytes // self._tensor.item_size
-        if row:
-            origin = (self._tensor.start - self._tensor.storage_start) // self._tensor.item_size % row
-            low = max(0, (low - origin) // row * row + origin)
-            high = min(count, -(-(high - origin) // row) * row + origin)
-        window = self._bytes(low, high)
-        step = np.diff(outer) if len(outer) > 1 else np.zeros(0, np.int64)
-        if isinstance(inner, range) and (len(outer) == 1 or ((step == step[0]).all() and step[0] > 0)):
-            size = window.dtype.itemsize
-            view = np.lib.stride_tricks.as_strided(
-                window[int(outer[0]) - low + inner.start :],
-                (len(outer), len(inner)),
-                (int(step[0]) * size if len(outer) > 1 else 0, inner.step * size),
-                writeable=False,
-            )
-            return np.ascontiguousarray(view)
-        return window[(outer - low)[:, None] + table[None, :]]
+    def _regular_rows(self, outer: range, inner: range) -> Array:
+        """Rows at equal distances, elements at equal distances: a strided view of one read."""
+        low, high = outer[0] + inner[0] + self._base, outer[-1] + inner[-1] + self._base + 1
+        if not self._dense(low, high, len(outer) * len(inner)):
+            return self._any_rows(outer, inner)
+        low, high = self._whole_file_rows(low, high)
+        offset = (outer[0] + inner[0] + self._base - low) * self._item
+        strides = (outer.step * self._item, inner.step * self._item)
+        view: Array = np.ndarray((len(outer), len(inner)), self._raw, self._bytes(low, high), offset, strides)
+        return np.ascontiguousarray(view)
 
-    def _fetch_pieces(self, offsets: Array) -> Array:
+    def _any_rows(self, outer: Axis, inner: Axis) -> Array:
+        offsets = (_table(outer)[:, None] + _table(inner)[None, :]).reshape(-1) + self._base
+        low, high = int(offsets.min()), int(offsets.max()) + 1
+        if not self._dense(low, high, len(offsets)):
+            return self._pieces(offsets)
+        low, high = self._whole_file_rows(low, high)
+        return np.frombuffer(self._bytes(low, high), self._raw)[offsets - low]
+
+    def _dense(self, low: int, high: int, needed: int) -> bool:
+        return high - low <= _SPARSE * needed + BLOCK_BYTES // self._item
+
+    def _whole_file_rows(self, low: int, high: int) -> tuple[int, int]:
+        """Widened to whole rows of the file: the other cuts of a fused tensor then find their bytes in the window."""
+        if not 0 < self._row * self._item <= BLOCK_BYTES:
+            return low, high
+        first = self._origin % self._row
+        low = max(0, (low - first) // self._row * self._row + first)
+        high = -(-(high - first) // self._row) * self._row + first
+        return low, min(high, self._tensor.storage_bytes // self._item)
+
+    def _pieces(self, offsets: Array) -> Array:
         """Elements far apart: sort the offsets and read what lies close together in one go."""
         order = np.argsort(offsets, kind="stable")
         ordered = offsets[order]
-        item = self._tensor.item_size
-        breaks = np.flatnonzero(np.diff(ordered) * item > _GAP_BYTES) + 1
+        breaks = np.flatnonzero(np.diff(ordered) * self._item > _GAP_BYTES) + 1
         taken = np.empty(len(offsets), self._raw)
         for piece in np.split(np.arange(len(ordered)), breaks):
             low = int(ordered[piece[0]])
-            taken[order[piece]] = self._bytes(low, int(ordered[piece[-1]]) + 1)[ordered[piece] - low]
+            near = np.frombuffer(self._bytes(low, int(ordered[piece[-1]]) + 1), self._raw)
+            taken[order[piece]] = near[ordered[piece] - low]
         return taken
+
+
+def _without_last_shapes(steps: Sequence[Op]) -> Sequence[Op]:
+    """The ops without those at the end that leave the row-major order as it is: they only name a shape."""
+    end = len(steps)
+    while end and steps[end - 1].op in ("reshape", "squeeze", "cast", "add"):
+        end -= 1
+    return steps[:end]
 
 
 def _flat(layout: Layout) -> tuple[Axis, Axis, int]:
@@ -267,30 +343,46 @@ def _flat(layout: Layout) -> tuple[Axis, Axis, int]:
         at -= 1
     for axis in reversed(layout.axes[:at]):
         outer = _merged(axis, outer)
-    if isinstance(inner, range) and inner.step == 1 and inner.start != 0:
-        return outer, range(len(inner)), layout.base + inner.start
-    return outer, inner, layout.base
+    # Where one element or one step is all there is, its offset belongs to the base.
+    base = layout.base + int(outer[0]) if len(outer) == 1 else layout.base
+    outer = range(1) if len(outer) == 1 else outer
+    if isinstance(inner, range):
+        return outer, range(0, len(inner) * inner.step, inner.step), base + inner.start
+    return outer, inner, base
 
 
 def _value_ops(dtype: str, steps: Sequence[Op]) -> list[tuple[str, Callable[[Array], Array]]]:
     """The ops that change values, in order, each with the dtype it leaves. They commute with every cut."""
     changes: list[tuple[str, Callable[[Array], Array]]] = []
-    for op in steps:
+    for at, op in enumerate(steps):
         if op.op == "cast":
-            if op.dtype not in floats.FORMATS or floats.FORMATS[op.dtype].kind == "complex" or op.dtype.startswith("float8"):
-                raise OperandError("steps", f"a cast to {op.dtype}, which is not done here")
+            _need_arithmetic(dtype, f"steps[{at}]", "a cast from")
+            _need_arithmetic(op.dtype, f"steps[{at}]", "a cast to")
             changes.append((op.dtype, _caster(dtype, op.dtype)))
             dtype = op.dtype
         elif op.op == "add":
-            changes.append((dtype, _adder(dtype, op.value)))
+            _need_arithmetic(dtype, f"steps[{at}]", "an addition to")
+            changes.append((dtype, _adder(dtype, op.value, f"steps[{at}]")))
     return changes
+
+
+def _need_arithmetic(dtype: str, where: str, what: str) -> None:
+    """Raise OperandError for a dtype whose values are only compared here, never computed with."""
+    known = dtype in floats.FORMATS
+    if not known or floats.FORMATS[dtype].kind == "complex" or (dtype.startswith("float8") and what != "a cast from"):
+        raise OperandError(where, f"{what} {dtype}, which is not done here")
 
 
 def _caster(before: str, after: str) -> Callable[[Array], Array]:
     return lambda raw: floats.rounded(floats.values(raw, before), after)
 
 
-def _adder(dtype: str, value: float) -> Callable[[Array], Array]:
+def _adder(dtype: str, value: float, where: str) -> Callable[[Array], Array]:
+    if floats.is_integer(dtype):
+        limits = np.iinfo(floats.FORMATS[dtype].raw)
+        if dtype == "bool" or not value.is_integer() or not limits.min <= value <= limits.max:
+            raise OperandError(where, f"an addition of {value} to {dtype}, which cannot hold it")
+
     def add(raw: Array) -> Array:
         numbers = floats.values(raw, dtype)
         return floats.rounded(numbers + numbers.dtype.type(value), dtype)
@@ -307,6 +399,7 @@ class SumStream:
     def __init__(self, parts: Sequence[Stream], shape: tuple[int, ...]) -> None:
         self._parts, self.shape = parts, shape
         self.dtype = _one_dtype(parts, "sum")
+        _need_arithmetic(self.dtype, "combine", "a sum of")
         self.pitch = max(part.pitch for part in parts)
 
     def read(self, start: int, stop: int) -> Array:
@@ -358,6 +451,8 @@ def _one_dtype(parts: Sequence[Stream], what: str) -> str:
 
 def stream_of(files: Files, operand: Operand, tensors: Sequence[PtTensor]) -> Stream:
     """The stream of an operand whose sources were found. Raises OperandError where its ops do not fit them."""
+    if operand.combine == "zeros":
+        raise OperandError("combine", '"zeros" stands in overrides only')
     parts: list[Stream] = []
     for at, (source, tensor) in enumerate(zip(operand.sources, tensors, strict=True)):
         try:
@@ -369,6 +464,4 @@ def stream_of(files: Files, operand: Operand, tensors: Sequence[PtTensor]) -> St
     shape = combined_shape(operand, [part.shape for part in parts])
     if operand.combine == "cat":
         return CatStream(parts, shape, axis_of(-1 if operand.axis is None else operand.axis, parts[0].shape, "axis"))
-    if operand.combine == "sum":
-        return SumStream(parts, shape)
-    raise OperandError("combine", '"zeros" stands in overrides only')
+    return SumStream(parts, shape)

@@ -1,12 +1,10 @@
 """The weights of both sides: which differ, those of one place in several layers taken together."""
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from .artefacts.boundary_results import GAPS, BoundaryResult, elements
-
-_LAYER = re.compile(r"^layers\.(\d+)\.(.+)$")
+from .boundaries import layer_of, place_of
 
 
 class DifferingWeight(NamedTuple):
@@ -29,12 +27,6 @@ class WeightsCompared(NamedTuple):
         return self.equal + sum(len(weight.results) for weight in self.differing)
 
 
-def layer_of(boundary: str) -> int | None:
-    """The layer number in a boundary's name."""
-    found = _LAYER.match(boundary)
-    return int(found.group(1)) if found else None
-
-
 def compared(results: Sequence[BoundaryResult]) -> WeightsCompared:
     """Count and group. A weight differs where values differ; the same values in a wider format do not."""
     together: dict[str, list[BoundaryResult]] = {}
@@ -45,8 +37,7 @@ def compared(results: Sequence[BoundaryResult]) -> WeightsCompared:
         elif result.status != "SHAPE_DIFF" and result.unequal is not None and result.unequal.count == 0 and result.status != "NONFINITE":
             equal += 1
         else:
-            found = _LAYER.match(result.boundary)
-            together.setdefault(f"layers.N.{found.group(2)}" if found else result.boundary, []).append(result)
+            together.setdefault(place_of(result.boundary), []).append(result)
     return WeightsCompared(equal, tuple(_grouped(place, found) for place, found in together.items()), gaps)
 
 

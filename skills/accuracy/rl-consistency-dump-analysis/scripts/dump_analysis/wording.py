@@ -9,13 +9,14 @@ from typing import Any, Literal
 from .artefacts.common import Worded
 
 Language = Literal["en", "zh-CN"]
-_LONGEST_LIST = 8  # a sentence shows so many items and says how many there are; ``values`` hold them all
+_LONGEST_LIST = 4  # a sentence shows so many items and says how many there are; ``values`` hold them all
 
 # kind -> (English, Chinese)
 TABLE: dict[str, tuple[str, str]] = {
     # --- probe ---
     "side_unreadable": ("{side}: {why}", "{side}：{why}"),
     "side_empty": ("{side}: no tensors were recorded; check, in this order: {checks}", "{side}：没有记录任何张量；请依次检查：{checks}"),
+    "sibling_broken": ("{side}: {file} cannot be read; {costs}", "{side}：{file} 无法读取；{costs}"),
     "sibling_missing": (
         "{side}: {file} is missing beside dump.json; {costs}",
         "{side}：dump.json 旁缺少 {file}；{costs}",
@@ -83,6 +84,12 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: it cannot be told whether module inputs were recorded before or after the call",
         "{side}：无法判断模块输入取自调用之前还是之后",
     ),
+    "wrapped_names": ("{side}: paths carry {wrappers}", "{side}：路径带有 {wrappers}"),
+    "wrapped_layers": (
+        "{side}: paths carry {wrappers}; without that the layers are {plain}",
+        "{side}：路径带有 {wrappers}；去掉后各层为 {plain}",
+    ),
+    "list_index": ("a list index", "列表序号"),
     "batch_axis": ("{side}: tensors carry a leading axis of size 1", "{side}：张量带有大小为 1 的首维"),
     "middle_axis": ("{side}: tensors carry a middle axis of size 1", "{side}：张量带有大小为 1 的中间维"),
     "dtype_in_file": (
@@ -96,6 +103,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "same_bytes": ("both dump.json files are byte-equal", "两侧的 dump.json 逐字节相同"),
     # --- gate ---
     "tensor_missing": ("{side} records no tensor {name}", "{side} 没有记录张量 {name}"),
+    "nothing_left": ("the mapping's ops leave no elements to compare", "映射的步骤没有留下可比较的元素"),
+    "file_changed": ("a file changed while it was read: {why}", "读取期间文件发生变化：{why}"),
     "tensor_unreadable": ("{side}: file unreadable: {why}", "{side}：文件不可读：{why}"),
     "op_does_not_fit": ("{side}: the mapping's {where} does not fit: {why}", "{side}：映射中的 {where} 不适用：{why}"),
     "statistics_only_tensor": (
@@ -104,8 +113,8 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "no_elements": ("{side} recorded {name} without elements (freed or empty)", "{side} 记录的 {name} 没有元素（已释放或为空）"),
     "input_after_call": (
-        "{side} recorded {name} after the call, and it equals {output}: the true input is not in this dump",
-        "{side} 在调用之后才记录 {name}，且它等于 {output}：真实输入不在本次采集中",
+        "{side} recorded {name} after the call, and it equals {output}: it may be the result, not the input",
+        "{side} 在调用之后才记录 {name}，且它等于 {output}：可能是结果而非输入",
     ),
     "nonfinite_found": (
         (
@@ -118,13 +127,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "both": ("both sides", "两侧"),
     # --- conclusion: causes and evidence ---
     "weight_differs": (
-        "{weights} differ between the two sides ({unequal} of {of} elements)",
-        "{weights} 两侧不同（{of} 个元素中 {unequal} 个不等）",
+        "different on the two sides: {weights} ({unequal} of {of} elements)",
+        "两侧不同：{weights}（{of} 个元素中 {unequal} 个不等）",
     ),
-    "ids_differ": (
-        "{boundary} differs in {unequal} of {of} positions, first at position {first}",
-        "{boundary} 在 {of} 个位置中有 {unequal} 个不同，首个在位置 {first}",
-    ),
+    "weight_shapes_differ": ("of other shape on the two sides: {weights}", "两侧形状不同：{weights}"),
     "one_side_nonfinite": (
         "{side} alone holds non-finite elements at {boundary}: {n}, the first is element {index}",
         "只有 {side} 在 {boundary} 出现非有限元素：{n} 个，首个为元素 {index}",
@@ -139,6 +145,10 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "shapes_differ": ("{boundary}: shape {train} on train, {infer} on infer", "{boundary}：train 形状 {train}，infer 形状 {infer}"),
     "before_all_equal": ("all {n} boundaries before it are EXACT", "其前 {n} 个边界全部 EXACT"),
+    "before_unknown": (
+        "the order in which a side ran is not known: an earlier source is not excluded",
+        "一侧的执行顺序未知：不能排除更早的来源",
+    ),
     "before_gaps": (
         "an earlier source is not excluded: not compared before it: {gaps}",
         "不能排除更早的来源：其前未比较：{gaps}",
@@ -148,20 +158,27 @@ TABLE: dict[str, tuple[str, str]] = {
     "weights_differ": ("{differ} of {of} compared weights differ: {names}", "{of} 个已比较的权重中 {differ} 个不同：{names}"),
     "weights_not_compared": ("no weight was compared", "没有比较任何权重"),
     "weights_partly": (
-        "{of} weights were compared and are equal, {gaps} could not be compared",
-        "已比较的 {of} 个权重相等，另有 {gaps} 个无法比较",
+        "{of} weights were compared and are equal; {gaps} could not be compared, {unmapped} recorded ones stand in no row",
+        "已比较的 {of} 个权重相等；{gaps} 个无法比较，另有 {unmapped} 个已记录的权重不在任何一行中",
     ),
-    "inputs_equal": ("{names} are EXACT", "{names} 为 EXACT"),
-    "inputs_differ": ("{names} differ", "{names} 不同"),
+    "inputs_equal": ("EXACT: {names}", "EXACT：{names}"),
+    "inputs_differ": ("different on the two sides: {names}", "两侧不同：{names}"),
     "inputs_not_compared": ("input ids and positions were not both compared", "没有同时比较 input_ids 与 positions"),
     "config_not_read": ("no configuration was compared", "没有比较任何配置"),
-    "one_unit": ("one rank and one step on each side", "两侧均为单 rank、单 step"),
-    "several_units": ("{train} units on train, {infer} on infer", "train 有 {train} 份，infer 有 {infer} 份"),
+    "units_handed": (
+        "dump units handed: {train} of train, {infer} of infer; how many ranks ran is not recorded",
+        "给出的采集份数：train {train} 份，infer {infer} 份；实际运行了多少 rank 没有记录",
+    ),
     "units_unknown": ("how many ranks and steps each side has is not known", "不清楚两侧各有多少 rank 与 step"),
     "needs_replay": ("needs each module recomputed from its own inputs", "需要用各模块自己的输入重新计算"),
+    "no_reason": ("no reason is stated", "没有写明原因"),
     "nothing_differs": ("nothing that was compared differs", "已比较的内容没有差异"),
     # --- conclusion: summary ---
     "sum_exact": ("The two sides are equal bit for bit at all {n} boundaries compared.", "两侧在全部 {n} 个已比较的边界上逐位相等。"),
+    "sum_exact_cut": (
+        "The two sides are equal bit for bit at all {n} boundaries compared, but the dump of {sides} is incomplete.",
+        "两侧在全部 {n} 个已比较的边界上逐位相等，但 {sides} 的采集不完整。",
+    ),
     "sum_exact_gaps": (
         "The two sides are equal bit for bit at {n} boundaries; {gaps} could not be compared.",
         "两侧在 {n} 个边界上逐位相等；另有 {gaps} 个无法比较。",
@@ -169,11 +186,14 @@ TABLE: dict[str, tuple[str, str]] = {
     "sum_not_run": ("Nothing was compared: {why}.", "没有进行任何比较：{why}。"),
     "no_rows": ("the mapping has no rows", "映射没有任何行"),
     "no_names": ("no tensor that the mapping names was found", "映射所列的张量一个也没有找到"),
-    "no_tensors": ("{side} recorded no tensors", "{side} 没有记录任何张量"),
     "sum_only_gaps": ("No boundary could be compared: {gaps} lack evidence.", "没有可比较的边界：{gaps} 个缺少证据。"),
+    "sum_one_fault": (
+        "The two sides do not compute the same function: {first}.",
+        "两侧计算的不是同一个函数：{first}。",
+    ),
     "sum_faults": (
-        "The two sides do not compute the same function: {n} logic differences, first {first}.",
-        "两侧计算的不是同一个函数：{n} 处逻辑差异，首个为 {first}。",
+        "The two sides do not compute the same function: {n} logic differences, the first: {first}.",
+        "两侧计算的不是同一个函数：{n} 处逻辑差异，首个为：{first}。",
     ),
     "sum_undecided": (
         "The two sides part at {boundary}; whether that is rounding or a fault is not decided.",
@@ -184,11 +204,26 @@ TABLE: dict[str, tuple[str, str]] = {
         "They part between {last} and {boundary}: {evidence}; between the two, not compared: {gaps}.",
         "分歧发生在 {last} 与 {boundary} 之间：{evidence}；两者之间未比较：{gaps}。",
     ),
+    "sum_weights_apart": (
+        "No compared boundary differs ({n} are EXACT), but of the weights these are not EXACT: {weights}.",
+        "已比较的边界没有差异（{n} 个 EXACT），但以下权重不是 EXACT：{weights}。",
+    ),
     "sum_no_divergence": ("No compared boundary differs.", "已比较的边界没有差异。"),
     "sum_nothing": ("There is no first divergence to name.", "没有可指出的首个分歧。"),
     "sum_counts": (
         "{exact} of {all} boundaries are EXACT, {differ} differ, {gaps} were not compared; of {weights} weights {weights_equal} are equal.",
         "{all} 个边界中 {exact} 个 EXACT，{differ} 个不同，{gaps} 个未比较；{weights} 个权重中 {weights_equal} 个相等。",
+    ),
+    "sum_counts_left": (
+        (
+            "{exact} of {all} boundaries are EXACT, {differ} differ, {gaps} were not compared; "
+            "of {weights} weights {weights_equal} are equal; "
+            "{train_left} recorded tensors of train and {infer_left} of infer stand in no row."
+        ),
+        (
+            "{all} 个边界中 {exact} 个 EXACT，{differ} 个不同，{gaps} 个未比较；{weights} 个权重中 {weights_equal} 个相等；"
+            "train 有 {train_left} 个、infer 有 {infer_left} 个已记录的张量不在任何一行中。"
+        ),
     ),
     "start_of_model": ("the model's inputs", "模型输入"),
     # --- conclusion: what would decide ---

@@ -27,7 +27,7 @@ _STORAGE_DTYPES = {
     "ByteStorage": "uint8", "BoolStorage": "bool",
     "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
 }  # fmt: skip
-_LARGEST_PICKLE = 1 << 20  # a tensor's pickle has 150 to 1000 bytes
+_LARGEST_PICKLE = 1 << 14  # bytes; a tensor's pickle has 150 to 2000
 # What zipfile, pickletools and the walk raise on cut or foreign bytes.
 _DAMAGE = (
     zipfile.BadZipFile, ValueError, LookupError, EOFError, NotImplementedError, struct.error, RuntimeError,
@@ -94,21 +94,26 @@ def read_header(path: str) -> PtTensor:
         raise _unreadable(path, "it is no file of torch.save (%s)" % (error or type(error).__name__))
 
 
-def read_bytes(tensor: PtTensor) -> bytes:
-    """The bytes of a contiguous tensor, whole. Raises DumpError if it is a strided view."""
+def read_bytes(tensor: PtTensor, most: Optional[int] = None) -> bytes:
+    """The bytes of a contiguous tensor, whole or the first ``most``. Raises DumpError if it is a strided view."""
     if not tensor.contiguous:
         raise _unreadable(tensor.path, "it is a strided view")
     wanted = tensor.elements * tensor.item_size
-    with open(tensor.path, "rb") as file:
-        file.seek(tensor.start)
-        data = file.read(wanted)
+    wanted = wanted if most is None else min(wanted, most)
+    try:
+        with open(tensor.path, "rb") as file:
+            file.seek(tensor.start)
+            data = file.read(wanted)
+    except OSError as error:
+        raise _unreadable(tensor.path, error.strerror or str(error))
     if len(data) != wanted:
         raise _unreadable(tensor.path, "it ends after %d of %d data bytes" % (len(data), wanted))
     return data
 
 
 def _unreadable(path: str, why: str) -> DumpError:
-    return DumpError("Cannot read %s: %s. Copy or dump the file again." % (os.path.basename(path), str(why).rstrip(". ")))
+    shown = why if len(why) <= 300 else why[:300] + " …"  # what a hostile file holds must not fill the screen
+    return DumpError("Cannot read %s: %s. Copy or dump the file again." % (os.path.basename(path), shown.rstrip(". ")))
 
 
 # --- the zip ---
@@ -130,7 +135,7 @@ def _members(archive: zipfile.ZipFile, path: str) -> Dict[str, zipfile.ZipInfo]:
 
 def _read_small(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> bytes:
     # Refused before anything is inflated: torch stores, so a compressed member is foreign or a bomb.
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size > _LARGEST_PICKLE:
+    if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size or info.file_size > _LARGEST_PICKLE:
         raise _unreadable(path, "its %s is compressed or has %d bytes" % (os.path.basename(info.filename), info.file_size))
     return archive.read(info)
 
@@ -332,7 +337,8 @@ def _locate(tensor: _Tensor, members: Dict[str, zipfile.ZipInfo], path: str) -> 
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != stored:
         raise _unreadable(path, "its data has %d bytes where %d are due" % (info.file_size, stored))
     if (last + 1) * item > stored or elements * item > stored:
-        raise _unreadable(path, "its shape %s does not fit into %d bytes" % (list(tensor.shape), stored))
+        shown = list(tensor.shape) if len(tensor.shape) <= 8 else "of %d axes" % len(tensor.shape)
+        raise _unreadable(path, "its shape %s does not fit into %d bytes" % (shown, stored))
     start = _data_start(info, path)
     if start + stored > os.path.getsize(path):
         raise _unreadable(path, "its data ends after the file does")

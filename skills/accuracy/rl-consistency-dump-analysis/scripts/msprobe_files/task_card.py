@@ -100,11 +100,12 @@ def _compare(wanted: Dict[str, Any], given: Dict[str, Any], path: str, found: Li
     for key, value in wanted.items():
         if key not in given:
             found.append('%s%s: missing (write "unknown" where it is not known)' % (path, key))
-        elif isinstance(value, dict) and value:
-            if isinstance(given[key], dict):
-                _compare(value, given[key], path + key + ".", found)
-            else:
-                found.append("%s%s: expected an object, found %s" % (path, key, type(given[key]).__name__))
+        elif isinstance(value, dict) and not isinstance(given[key], dict):
+            found.append("%s%s: expected an object, found %s" % (path, key, type(given[key]).__name__))
         elif given[key] is None and value is not None:
             found.append('%s%s: null (write "unknown" where it is not known)' % (path, key))
+        elif isinstance(value, list) and not isinstance(given[key], list):
+            found.append("%s%s: expected a list, found %s" % (path, key, type(given[key]).__name__))
+        elif isinstance(value, dict) and value:
+            _compare(value, given[key], path + key + ".", found)
     found += ["%s%s: unknown key" % (path, key) for key in given if key not in wanted]

@@ -13,14 +13,17 @@ CATEGORIES = ("input", "kwargs", "output", "parameters", "parameters_grad")
 # Components that wrappers put into a path without meaning: FSDP1, torch.compile, activation checkpointing, DDP.
 WRAPPERS = frozenset({"_fsdp_wrapped_module", "_orig_mod", "_checkpoint_wrapped_module", "module"})
 
-_MODULE = re.compile(r"^Module\.(?P<path>.+)\.(?P<class>[^.]+)\.(?P<direction>forward|backward)\.(?P<call>\d+)$")
-_API = re.compile(r"^(?P<type>[A-Za-z_]\w*)\.(?P<api>.+)\.(?P<call>\d+)\.(?P<direction>forward|backward)$")
+_NUMBER = r"[0-9]{1,9}"
+_MODULE = re.compile(r"^Module\.(?P<path>.+)\.(?P<class>[^.]+)\.(?P<direction>forward|backward)\.(?P<call>%s)\Z" % _NUMBER)
+_API = re.compile(r"^(?P<type>[A-Za-z_]\w*)\.(?P<api>.+)\.(?P<call>%s)\.(?P<direction>forward|backward)\Z" % _NUMBER)
 # Greedy on the entry: paths and keyword names may themselves hold dots and digits.
 _TENSOR = re.compile(
-    r"^(?P<entry>.+\.(?:(?:forward|backward)\.\d+|\d+\.(?:forward|backward)))"
-    r"\.(?P<category>input|kwargs|output|parameters)(?:\.(?P<suffix>.+))?$"
+    r"^(?P<entry>.+\.(?:(?:forward|backward)\.[0-9]+|[0-9]+\.(?:forward|backward)))"
+    r"\.(?P<category>input|kwargs|output|parameters)(?:\.(?P<suffix>.+))?\Z"
 )
-_GRADIENT = re.compile(r"^(?P<entry>.+\.parameters_grad(?:\.\d+)?)\.(?P<suffix>[^.]+)$")
+_GRADIENT = re.compile(r"^(?P<entry>.+\.parameters_grad(?:\.[0-9]+)?)\.(?P<suffix>[^.]+)\Z")
+_GRADIENT_ENTRY = re.compile(r"\.parameters_grad(?:\.[0-9]+)?\Z")
+_LAYER = re.compile(_NUMBER + r"\Z")
 
 
 class Entry(NamedTuple):
@@ -65,6 +68,11 @@ def parse_tensor(stem: str) -> Optional[TensorName]:
     return None
 
 
+def holds_gradients(entry: str) -> bool:
+    """Whether an entry holds the gradients of a module's parameters."""
+    return _GRADIENT_ENTRY.search(entry) is not None
+
+
 def tensor_name(entry: str, category: str, suffix: str) -> str:
     """The stem that msprobe gives to a tensor of an entry."""
     middle = entry if category == "parameters_grad" else entry + "." + category
@@ -78,7 +86,7 @@ def layer_position(path: Tuple[str, ...]) -> Optional[int]:
     list of models (Megatron's virtual pipeline stages), not a layer.
     """
     for position, part in enumerate(path):
-        if part.isdigit() and position > 0:
+        if _LAYER.match(part) and position > 0:
             return position
     return None
 
@@ -98,6 +106,6 @@ def layer_pattern(path: Tuple[str, ...]) -> Tuple[str, ...]:
 def plain_path(path: Tuple[str, ...]) -> Tuple[str, ...]:
     """A module path without wrappers (FSDP1, DDP, torch.compile, checkpointing) and without a list index."""
     kept: List[str] = [part for part in path if part not in WRAPPERS]
-    if len(kept) > 1 and kept[0].isdigit():
+    if len(kept) > 1 and _LAYER.match(kept[0]):
         kept = kept[1:]
     return tuple(kept)

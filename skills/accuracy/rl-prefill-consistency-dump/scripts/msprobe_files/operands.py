@@ -8,9 +8,11 @@ The form is that of the skill's ``semantic_mapping.json`` and ``stub_instruction
 """
 
 import difflib
+import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 Shape = Tuple[int, ...]
+_LARGEST = sys.float_info.max
 COMBINES = (None, "sum", "cat", "zeros")
 # op -> its fields: name -> (type, required)
 _FIELDS: Dict[str, Dict[str, bool]] = {
@@ -104,20 +106,24 @@ def parse(value: Any) -> Operand:
     if combine not in COMBINES:
         raise OperandError("combine", 'expected null, "sum", "cat" or "zeros", found %r' % (combine,))
     sources = [_source(item, "sources[%d]" % at) for at, item in enumerate(listed)]
-    if combine is None and len(sources) != 1:
-        raise OperandError("combine", '%d sources need "sum" or "cat"' % len(sources))
     if not sources and combine != "zeros":
         raise OperandError("sources", "expected at least one tensor, found none")
+    if combine is None and len(sources) != 1:
+        raise OperandError("combine", '%d sources need "sum" or "cat"' % len(sources))
     axis = fields.get("axis")
     if axis is not None:
         axis = _integer(axis, "axis")
-    if combine == "cat" and axis is None:
+    if combine != "cat":
+        axis = None  # it means nothing there
+    elif axis is None:
         axis = -1
     return Operand(sources, combine, axis)
 
 
 def as_json(operand: Operand) -> Any:
     """The operand as plain JSON values: the reverse of `parse`."""
+    if len(operand.sources) == 1 and operand.sources[0].steps is None:
+        return operand.sources[0].name
     sources: List[Dict[str, Any]] = []
     for source in operand.sources:
         item: Dict[str, Any] = {"name": source.name}
@@ -199,9 +205,10 @@ def _op(value: Any, where: str) -> Op:
             raise OperandError(where + ".dtype", "expected a dtype's name, found %s" % _kind(fields["dtype"]))
         dtype = fields["dtype"]
         return Op(kind, dtype=dtype[6:] if dtype.startswith("torch.") else dtype)
-    if isinstance(fields["value"], bool) or not isinstance(fields["value"], (int, float)):
-        raise OperandError(where + ".value", "expected a number, found %s" % _kind(fields["value"]))
-    return Op(kind, value=float(fields["value"]))
+    value = fields["value"]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_LARGEST <= value <= _LARGEST:
+        raise OperandError(where + ".value", "expected a number, found %s" % _kind(value))
+    return Op(kind, value=float(value))
 
 
 def _take(fields: Dict[str, Any], where: str) -> Op:
@@ -289,7 +296,8 @@ def _apply_shape(op: Op, shape: Shape, where: str) -> Shape:
     if op.op in ("cast", "add"):
         return shape
     if op.op == "permute":
-        if sorted(axis % len(shape) if shape else axis for axis in op.axes) != list(range(len(shape))):
+        inside = all(-len(shape) <= axis < len(shape) for axis in op.axes)
+        if not inside or sorted(axis % len(shape) for axis in op.axes) != list(range(len(shape))):
             raise OperandError(where, "axes %s are no order of the %d axes of %s" % (list(op.axes), len(shape), list(shape)))
         return tuple(shape[axis] for axis in op.axes)
     if op.op == "reshape":
@@ -346,6 +354,8 @@ def reshaped(wanted: Shape, shape: Shape, where: str) -> Shape:
 
 def combined_shape(operand: Operand, shapes: Sequence[Shape]) -> Shape:
     """The shape of the joined sources, each given after its own ops."""
+    if not shapes:
+        raise OperandError("sources", "nothing to join")
     first = shapes[0]
     if operand.combine == "cat":
         axis = axis_of(-1 if operand.axis is None else operand.axis, first, "axis")

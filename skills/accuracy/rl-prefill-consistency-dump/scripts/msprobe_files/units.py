@@ -8,6 +8,7 @@ dumps of each (``tests/samples/versions``).
 import json
 import os
 import re
+import stat
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import names
@@ -18,6 +19,8 @@ TENSOR_FOLDERS = ("dump_tensor_data", "tensor_data")
 _STEP = re.compile(r"^step(\d+)$")
 _RANK = re.compile(r"^rank(\d+)$")
 _SLOTS = (("input_args", "input"), ("input", "input"), ("input_kwargs", "kwargs"), ("output", "output"), ("parameters", "parameters"))
+_PART_OF_NUMBER = re.compile(r"(\.|[eE][-+]?|-)\Z")
+_CUT_ADVICE = "The run was killed while writing, or the copy is cut; dump or copy it again."
 _FLUSH = 1000  # msprobe writes dump.json each 1000 entries: a kill leaves a multiple of it
 
 
@@ -56,6 +59,8 @@ class Unit(NamedTuple):
 
     ``trace``: entry -> its parent, in the order of *starts*, from construct.json (None where that is
     missing); ``trace_keys`` counts all its keys.  ``order_known`` is False where only file names tell.
+    ``present``: the JSON files that can be read, ``broken``: those that are there and cannot.
+    ``marks``: keys that only some releases write (see `release`).
     """
 
     place: UnitPlace
@@ -66,11 +71,12 @@ class Unit(NamedTuple):
     trace: Optional[Dict[str, Optional[str]]]
     trace_keys: int
     present: Tuple[str, ...]
+    broken: Tuple[str, ...]
     order_known: bool
     killed: bool
     missing_files: Tuple[str, ...]
     stale_files: Tuple[str, ...]
-    marks: Dict[str, Any]
+    marks: Dict[str, bool]
 
     @property
     def complete(self) -> bool:
@@ -106,7 +112,13 @@ def find_units(path: str) -> List[UnitPlace]:
 
 
 def _walk(top: str) -> Iterator[Tuple[str, str]]:
-    for folder, below, files in os.walk(top):
+    seen = set()
+    for folder, below, files in os.walk(top, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in seen:  # a link that leads back
+            below[:] = []
+            continue
+        seen.add(real)
         below.sort()
         tensors = [name for name in TENSOR_FOLDERS if name in below]
         below[:] = [name for name in below if name not in TENSOR_FOLDERS]
@@ -137,7 +149,12 @@ def read_unit(place: UnitPlace) -> Unit:
     data = dump.get("data")
     if place.has_json and not isinstance(data, dict):
         raise DumpError('Cannot read %s: it has no "data" object. Is it a dump.json of msprobe?' % _shown(place, "dump.json"))
-    trace, trace_keys = _read_trace(place) if "construct.json" in present else (None, 0)
+    trace, trace_keys, broken = None, 0, []
+    if "construct.json" in present:
+        try:
+            trace, trace_keys = _read_trace(place)
+        except DumpError:
+            broken.append("construct.json")  # costs what a missing one costs; whoever reads the unit says so
     entries, interrupted, marks = _read_entries(data or {})
     killed = place.has_json and not entries and bool(files)
     listed = {record.file for records in entries.values() for record in records}
@@ -154,7 +171,8 @@ def read_unit(place: UnitPlace) -> Unit:
         interrupted=interrupted,
         trace=trace,
         trace_keys=trace_keys,
-        present=present,
+        present=tuple(name for name in present if name not in broken),
+        broken=tuple(broken),
         order_known=place.has_json and not killed,
         killed=killed or at_flush,
         missing_files=tuple(sorted(name for name in listed if name is not None and name not in files)),
@@ -173,17 +191,30 @@ def load_json(path: str) -> Dict[str, Any]:
     except OSError as error:
         raise DumpError("Cannot read %s: %s. Check the path." % (shown, error.strerror or error))
     except json.JSONDecodeError as error:
+        if _is_cut(error):
+            raise DumpError("Cannot read %s: it ends at byte %d in the middle. %s" % (shown, len(raw), _CUT_ADVICE))
         at = len(error.doc[: error.pos].encode("utf-8"))
-        what = "it ends at byte %d in the middle" % at if at >= len(raw.rstrip()) else "it is no JSON at byte %d" % at
-        raise DumpError(
-            "Cannot read %s: %s (%s). The run was killed while writing, or the copy is cut; dump or copy it again."
-            % (shown, what, error.msg)
-        )
-    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise DumpError("Cannot read %s: it is no JSON at byte %d (%s). %s" % (shown, at, error.msg, _CUT_ADVICE))
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":
+            raise DumpError("Cannot read %s: it ends at byte %d in the middle. %s" % (shown, len(raw), _CUT_ADVICE))
+        raise DumpError("Cannot read %s: it is no JSON of msprobe (no UTF-8 at byte %d). Dump or copy it again." % (shown, error.start))
+    except (RecursionError, ValueError) as error:
         raise DumpError("Cannot read %s: it is no JSON of msprobe (%s). Dump or copy it again." % (shown, error))
     if not isinstance(value, dict):
         raise DumpError("Cannot read %s: expected a JSON object, found a %s." % (shown, type(value).__name__))
     return value
+
+
+def _is_cut(error: json.JSONDecodeError) -> bool:
+    """Whether the text ends before its JSON does: an open string or escape, a part of a word, or nothing more."""
+    rest = error.doc[error.pos :].strip()
+    if error.msg.startswith("Unterminated string") or not rest:
+        return True
+    if error.msg.startswith("Invalid \\") and len(rest) <= 12:
+        return True
+    literals = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+    return any(literal.startswith(rest) for literal in literals) or _PART_OF_NUMBER.match(rest) is not None
 
 
 def tensor_path(unit: Unit, record: Record) -> str:
@@ -196,11 +227,16 @@ def tensor_path(unit: Unit, record: Record) -> str:
     if record.file is None:
         raise DumpError("%s: no file was saved for it" % record.name)
     path = os.path.join(unit.place.tensor_folder, record.file)
-    folder = os.path.realpath(unit.place.tensor_folder)
-    if os.path.dirname(os.path.realpath(path)) != folder:
-        raise DumpError("%s leads outside its dump_tensor_data" % record.file)
-    if not os.path.isfile(path):
+    try:
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            if os.path.dirname(os.path.realpath(path)) != os.path.realpath(unit.place.tensor_folder):
+                raise DumpError("%s leads outside its dump_tensor_data" % record.file)
+            mode = os.stat(path).st_mode
+    except OSError:
         raise DumpError("%s is not there" % record.file)
+    if not stat.S_ISREG(mode):
+        raise DumpError("%s is no file" % record.file)
     return path
 
 
@@ -217,6 +253,8 @@ def _pt_files(folder: str) -> "set[str]":
         return {name for name in os.listdir(folder) if name.endswith(".pt")}
     except (FileNotFoundError, NotADirectoryError):
         return set()
+    except OSError as error:
+        raise DumpError("Cannot list %s: %s. Check the folder." % (os.path.basename(folder), error.strerror or error))
 
 
 def _read_trace(place: UnitPlace) -> Tuple[Dict[str, Optional[str]], int]:
@@ -231,16 +269,16 @@ def _read_trace(place: UnitPlace) -> Tuple[Dict[str, Optional[str]], int]:
     return trace, len(raw)
 
 
-def _read_entries(data: Dict[str, Any]) -> Tuple[Dict[str, Tuple[Record, ...]], Tuple[str, ...], Dict[str, Any]]:
+def _read_entries(data: Dict[str, Any]) -> Tuple[Dict[str, Tuple[Record, ...]], Tuple[str, ...], Dict[str, bool]]:
     entries: Dict[str, Tuple[Record, ...]] = {}
     half: List[str] = []
     whole = False
-    marks: Dict[str, Any] = {"is_recompute": False, "bare_parameters_grad": False, "integer_statistics": None}
+    marks = {"is_recompute": False, "bare_parameters_grad": False}
     for entry, content in data.items():
         records: List[Record] = []
         if isinstance(content, dict):
             marks["is_recompute"] = marks["is_recompute"] or "is_recompute" in content
-            gradients = ".parameters_grad" in entry
+            gradients = names.holds_gradients(entry)
             slots = tuple((key, "parameters_grad") for key in content) if gradients else _SLOTS
             for key, category in slots:
                 value = content.get(key)
@@ -252,9 +290,6 @@ def _read_entries(data: Dict[str, Any]) -> Tuple[Dict[str, Tuple[Record, ...]], 
                 half += [entry] if "output" not in content else []
                 whole = whole or "output" in content
         marks["bare_parameters_grad"] = marks["bare_parameters_grad"] or entry.endswith(".parameters_grad")
-        for record in records:
-            if record.dtype in ("int64", "int32") and record.statistics.get("Max") is not None:
-                marks["integer_statistics"] = type(record.statistics["Max"]).__name__
         entries[entry] = tuple(records)
     # With data_mode ["input"] no entry has outputs: then none was interrupted.
     return entries, tuple(half) if whole else (), marks
@@ -266,7 +301,8 @@ def _collect(value: Any, entry: str, category: str, suffix: str, into: List[Reco
         for at, item in enumerate(value):
             _collect(item, entry, category, _joined(suffix, str(at)), into)
     elif isinstance(value, dict):
-        if "dtype" in value and "shape" in value and isinstance(value["shape"], list):
+        # A dict of the model's own may hold a "dtype" and a "shape" too: there they are records themselves.
+        if isinstance(value.get("dtype"), str) and isinstance(value.get("shape"), list):
             into.append(_record(value, entry, category, suffix))
             return
         for key, item in value.items():
@@ -281,7 +317,7 @@ def _joined(suffix: str, part: str) -> str:
 def _record(value: Dict[str, Any], entry: str, category: str, suffix: str) -> Record:
     name = names.tensor_name(entry, category, suffix)
     file, refused = value.get("data_name"), None
-    if file is not None and (not isinstance(file, str) or os.path.basename(file) != file or file in (".", "..", "")):
+    if file is not None and not _is_bare_file_name(file):
         file, refused = None, "%s: its data_name is no bare file name and leads outside the dump" % name
     if isinstance(file, str) and file.endswith(".pt"):
         name = file[: -len(".pt")]
@@ -293,13 +329,23 @@ def _record(value: Dict[str, Any], entry: str, category: str, suffix: str) -> Re
         entry=entry,
         category=category,
         suffix=suffix,
-        dtype=dtype.split(".")[-1].lower() if isinstance(dtype, str) else None,
+        dtype=dtype.split(".")[-1].lower(),
         shape=sizes if len(sizes) == len(shape) else None,
         file=file,
         statistics={key: value.get(key) for key in ("Max", "Min", "Mean", "Norm")},
         digest=value["md5"] if isinstance(value.get("md5"), str) else None,
         refused=refused,
     )
+
+
+def _is_bare_file_name(value: Any) -> bool:
+    if not isinstance(value, str) or value in (".", "..", "") or "\0" in value or os.path.basename(value) != value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _entries_from_files(files: "set[str]") -> Dict[str, Tuple[Record, ...]]:
@@ -315,4 +361,4 @@ def _entries_from_files(files: "set[str]") -> Dict[str, Tuple[Record, ...]]:
 
 def _natural(text: str) -> List[Any]:
     """Sort key in which ``layers.2`` comes before ``layers.10``."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+    return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(re.split(r"([0-9]{1,9})", text))]

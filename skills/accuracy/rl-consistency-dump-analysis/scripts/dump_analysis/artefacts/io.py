@@ -43,7 +43,7 @@ def of_value(value: Any, kind: type[T], shown: str, *, written_by_people: bool =
         made = msgspec.convert(value, kind, dec_hook=_decode)
     except (msgspec.ValidationError, RecursionError) as error:
         raise DumpError(f"Cannot use {shown}: {_with_path(str(error))}. Mend the field and try again.") from None
-    unknown = _unknown_keys(value, builtins(made), "")
+    unknown = _unknown_keys(value, msgspec.to_builtins(made, enc_hook=_known_to_itself), "")
     if unknown and written_by_people:
         raise DumpError(f"Cannot use {shown}: {unknown[0]}. Remove the key or correct it.")
     return made, [f"{shown}: {text}, ignored" for text in unknown]
@@ -101,6 +101,11 @@ def _encode(value: Any) -> Any:
     if isinstance(value, Operand):
         return as_json(value)
     raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def _known_to_itself(value: Any) -> Any:
+    """An operand has refused its own unknown keys when it was parsed."""
+    return None if isinstance(value, Operand) else _encode(value)
 
 
 def _decode(kind: type, value: Any) -> Any:

@@ -111,12 +111,10 @@ def read(path: str | Path) -> SemanticMapping:
 
 
 def _checked(mapping: SemanticMapping, shown: str) -> SemanticMapping:
-    seen: dict[str, int] = {}
-    for rows in (mapping.boundaries, mapping.weights):
-        for at, row in enumerate(rows):
-            if row.boundary in seen:
-                raise DumpError(
-                    f"Cannot use {shown}: boundary {row.boundary} stands in two rows ({seen[row.boundary]} and {at}). Rename one."
-                )
-            seen[row.boundary] = at
+    seen: set[str] = set()
+    rows = [row.boundary for row in [*mapping.boundaries, *mapping.weights]]
+    for boundary in [*rows, *(row.boundary for row in mapping.evidence_missing)]:
+        if boundary in seen:
+            raise DumpError(f"Cannot use {shown}: boundary {boundary} stands in two rows. Rename or remove one.")
+        seen.add(boundary)
     return mapping

@@ -1,14 +1,16 @@
 """A mapping that people wrote, made complete on two dumps: globs to names, bare names to ops, weights on a line of their own."""
 
 import msgspec
-from msprobe_files import pt_archive, units
+from msprobe_files import names, pt_archive, units
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Operand, Source, bare_steps
 
 from dump_analysis import floats
 from dump_analysis.artefacts.common import Modules, SideLabel
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping, Unmapped
-from dump_analysis.sides import Place, Side, resolve, same_tensors
+from dump_analysis.sides import Place, Side, resolve
+
+from . import named
 
 
 def complete(mapping: SemanticMapping, train: Side, infer: Side) -> SemanticMapping:
@@ -31,46 +33,47 @@ def complete(mapping: SemanticMapping, train: Side, infer: Side) -> SemanticMapp
     )
 
 
+def as_declared(mapping: SemanticMapping) -> SemanticMapping:
+    """The mapping without what joined its rows on other dumps."""
+    rows, weights = (
+        [msgspec.structs.replace(row, basis=["declared"], module=None) for row in rows] for rows in (mapping.boundaries, mapping.weights)
+    )
+    return msgspec.structs.replace(mapping, boundaries=rows, weights=weights, tokens=None, ranks=None)
+
+
 def with_unmapped(mapping: SemanticMapping, train: Side, infer: Side) -> SemanticMapping:
-    """The mapping with the recorded tensors that it leaves out (reads files of equal size, so only where it is written)."""
+    """The mapping with the recorded tensors that it leaves out (reads many files, so only where it is written)."""
     left = {}
     for side in (train, infer):
-        named = names_of(mapping, side.label)
-        rest = [name for name in side.by_name if name not in named and ".parameters_grad" not in name]
-        left[side.label] = sorted(set(rest) - same_tensors(side, rest, named))
+        recorded = [place for places in side.by_name.values() for place in places if place.record.category != "parameters_grad"]
+        left[side.label] = sorted(set(named.left_out(mapping, side, recorded)))
     return msgspec.structs.replace(mapping, unmapped=Unmapped(left["train"], left["infer"]))
 
 
-def names_of(mapping: SemanticMapping, label: str) -> set[str]:
-    """Every tensor of one side that the mapping names, in a row or in a reason why there is none."""
-    named = {source.name for row in [*mapping.boundaries, *mapping.weights] for source in getattr(row, label).sources}
-    return named | {name for row in mapping.evidence_missing for name in getattr(row, label)}
-
-
 def _row(row: Row, train: Side, infer: Side) -> Row:
-    ids = _is_weight(row)
-    sides = {"train": _operand(train, row.train, weight=ids), "infer": _operand(infer, row.infer, weight=ids)}
-    module = row.module or Modules(_module(train, sides["train"]), _module(infer, sides["infer"]))
-    return msgspec.structs.replace(row, train=sides["train"], infer=sides["infer"], module=module)
+    left, right = _operand(train, row.train), _operand(infer, row.infer)
+    module = row.module or Modules(_module(train, left), _module(infer, right))
+    return msgspec.structs.replace(row, train=left, infer=right, module=module)
 
 
 def _is_weight(row: Row) -> bool:
-    sources = [source for operand in (row.train, row.infer) for source in operand.sources]
-    return bool(sources) and all(".parameters." in source.name for source in sources)
+    """Whether a completed row names parameters on both sides."""
+    parsed = [names.parse_tensor(source.name) for operand in (row.train, row.infer) for source in operand.sources]
+    return bool(parsed) and all(name is not None and name.category == "parameters" for name in parsed)
 
 
-def _operand(side: Side, operand: Operand, *, weight: bool) -> Operand:
-    return Operand([_source(side, source, weight) for source in operand.sources], operand.combine, operand.axis)
+def _operand(side: Side, operand: Operand) -> Operand:
+    return Operand([_source(side, source) for source in operand.sources], operand.combine, operand.axis)
 
 
-def _source(side: Side, source: Source, weight: bool) -> Source:
+def _source(side: Side, source: Source) -> Source:
     place = resolve(side, source)
     if place is None:
         return source
     steps = source.steps
     if steps is None:
         shape, dtype = _shape_and_dtype(place)
-        steps = () if shape is None else bare_steps(shape, floats.is_integer(dtype), weight)
+        steps = () if shape is None else bare_steps(shape, floats.is_integer(dtype), place.record.category == "parameters")
     return source._replace(name=place.record.name, steps=steps)
 
 

@@ -1,0 +1,74 @@
+"""What must hold before two sides are compared at all."""
+
+import os
+
+from msprobe_files import names
+from msprobe_files.errors import DumpError
+from msprobe_files.units import Record, Unit
+
+from . import tensors
+from .sides import Place, Side
+
+
+def check_comparable(train: Side, infer: Side) -> None:
+    """Refuse what would make a comparison meaningless. Raises DumpError.
+
+    One folder against itself (always equal), two dumps of one step and rank (which one?), and a side
+    whose layers all hold one captured buffer (C17, B18 of the public cases).
+    """
+    shared = {os.path.realpath(unit.place.folder) for unit in train.units} & {os.path.realpath(unit.place.folder) for unit in infer.units}
+    if shared:
+        raise DumpError("Cannot compare: both sides resolve to the same files. Hand the trainer's dump and the engine's.")
+    for side in (train, infer):
+        doubled = duplicates(side)
+        if doubled:
+            raise DumpError(
+                f"Cannot compare: several dumps of {side.label} under one step and rank: {', '.join(doubled)}. Hand one of them."
+            )
+        captured = captured_layers(side)
+        if captured:
+            raise DumpError(
+                f"Cannot compare: {captured} layer outputs on the {side.label} side are bitwise equal: captured buffer, not data. "
+                "Dump again in eager mode, with a copy inside the hook."
+            )
+
+
+def duplicates(side: Side) -> list[str]:
+    """Folder names of units that share their step and rank with another."""
+    seen: dict[tuple[int, int], list[str]] = {}
+    for unit in side.units:
+        tail = unit.place.folder.split(os.sep)[-2:]
+        seen.setdefault((unit.place.step, unit.place.rank), []).append("/".join(tail))
+    return [name for found in seen.values() if len(found) > 1 for name in found]
+
+
+def captured_layers(side: Side) -> int:
+    """How many layers hold one and the same output, where *all* of a unit's layers do; else 0.
+
+    Under graph capture or buffer reuse the hook copies one final buffer into every layer's file. At
+    least three layers; outputs of zeros (a dummy run) and single elements prove nothing.
+    """
+    for unit in side.units:
+        stacks: dict[tuple[tuple[str, ...], int], list[list[Record]]] = {}
+        for entry, records in unit.entries.items():
+            parsed = names.parse_entry(entry)
+            if parsed.direction == "forward" and names.layer_position(parsed.path) == len(parsed.path) - 1:
+                outputs = [record for record in records if record.category == "output"]
+                stacks.setdefault((names.layer_pattern(parsed.path), parsed.call), []).append(outputs)
+        for layers in stacks.values():
+            if len(layers) >= 3 and _all_equal(unit, layers):
+                return len(layers)
+    return 0
+
+
+def _all_equal(unit: Unit, layers: list[list[Record]]) -> bool:
+    """Whether every output of all layers is one and the same, and at least one holds more than one value."""
+    first = layers[0]
+    if not first or any(len(records) != len(first) for records in layers):
+        return False
+    try:
+        headers = [[tensors.header(Place(unit, record)) for record in records] for records in layers]
+        same = all(tensors.same_file(headers[0][at], layer[at]) for at in range(len(first)) for layer in headers[1:])
+        return same and any(tensors.varies(header) for header in headers[0])
+    except DumpError:
+        return False  # what cannot be read is named by the comparison

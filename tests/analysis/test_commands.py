@@ -1,0 +1,352 @@
+"""The commands as users call them: wrong calls, mappings by hand, hostile files, stops, and the folder copied alone."""
+
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import venv
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from editing import copy_side, edit_json, tensor_file, unit_of
+from laying import SAMPLES, Sample
+from running import ROOT, SCRIPTS, run_command
+
+CLEAN = "qwen2-hf-vllm-clean"
+EMBEDDING = "Module.model.embed_tokens.{}.forward.0.output.0"
+NAMES = {"train": EMBEDDING.format("Embedding"), "infer": EMBEDDING.format("VocabParallelEmbedding")}
+
+
+def analyze(pair: Sample, rows: Any, tmp_path: Path, *more: str) -> "tuple[subprocess.CompletedProcess[str], dict[str, Any]]":
+    """analyze_dump_boundaries.py with a mapping of these rows; what it printed and what it left."""
+    mapping, output = tmp_path / "rows.json", tmp_path / "results.json"
+    mapping.write_text(json.dumps(rows))
+    ran = run_command(
+        "analyze_dump_boundaries.py", "--train", pair.train, "--infer", pair.infer, "--mapping", mapping, "--output", output, *more
+    )
+    assert "Traceback" not in ran.stderr
+    return ran, json.loads(output.read_text()) if output.exists() else {}
+
+
+@pytest.fixture
+def clean(sample: Callable[[str], Sample]) -> Sample:
+    return sample(CLEAN)
+
+
+# --- mappings by hand ---
+
+
+def test_a_bare_list_is_read(clean: Sample, tmp_path: Path) -> None:
+    """Names, a glob and an operand, mixed; order is the list's; ids of different width are equal."""
+    rows = [
+        {"boundary": "input_ids", "train": "*.Embedding.forward.0.input.0", "infer": "*.VocabParallelEmbedding.forward.0.input.0"},
+        {"boundary": "embedding.out", **NAMES, "note": "by hand"},
+        {
+            "boundary": "layers.0.k.out",
+            "train": "Module.model.layers.0.self_attn.k_proj.Linear.forward.0.output.0",
+            "infer": {
+                "sources": [
+                    {
+                        "name": "Module.model.layers.0.self_attn.qkv_proj.QKVParallelLinear.forward.0.output.0",
+                        "steps": [{"op": "slice", "axis": 1, "start": 64, "stop": 96}],
+                    }
+                ],
+                "combine": None,
+            },
+        },
+    ]
+    ran, results = analyze(clean, rows, tmp_path, "--exit-code")
+    assert ran.returncode == 0
+    assert [(row["boundary"], row["status"]) for row in results["boundaries"]] == [(row["boundary"], "EXACT") for row in rows]
+    assert results["boundaries"][0]["dtype"] == {"train": "int64", "infer": "int32"}
+
+
+def test_parameters_in_a_bare_list_are_weights(clean: Sample, tmp_path: Path) -> None:
+    rows = [{"boundary": "embedding.weight", **{side: name.replace("output.0", "parameters.weight") for side, name in NAMES.items()}}]
+    _, results = analyze(clean, rows, tmp_path)
+    assert not results["boundaries"]
+    assert [row["status"] for row in results["weights"]] == ["EXACT"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"boundary": "x", "train": "*input_layernorm*output.0", "infer": NAMES["infer"]}], ["3 tensors", "layers.0.", "layers.2."]),
+        ([{"boundary": "x", **NAMES, "nots": "?"}], ["rows[0].nots", 'did you mean "note"']),
+        ([{"boundary": "x", "train": NAMES["train"]}], ["rows[0]", "infer"]),
+        ([{"boundary": "x", **NAMES}, {"boundary": "x", **NAMES}], ["two rows"]),
+        (
+            [{"boundary": "x", "train": {"sources": [{"name": "a", "steps": [{"op": "slise"}]}]}, "infer": "b"}],
+            ["rows[0].train.sources[0].steps[0].op", 'did you mean "slice"'],
+        ),
+        ([{"boundary": "x", "train": {"sources": [{"name": "a"}, {"name": "b"}]}, "infer": "b"}], ["rows[0].train.combine", "sum", "cat"]),
+        ([{"boundary": "x", **NAMES, "order": 1}, {"boundary": "y", **NAMES}], ["order"]),
+        ({"schema": "semantic_mapping/2"}, ["semantic_mapping/1", "semantic_mapping/2"]),
+        ({"schema": "semantic_mapping/1", "boundarys": []}, ["boundarys", 'did you mean "boundaries"']),
+        ("text", ["expected"]),
+    ],
+)
+def test_a_wrong_mapping_is_one_clear_line(rows: Any, words: list[str], clean: Sample, tmp_path: Path) -> None:
+    ran, results = analyze(clean, rows, tmp_path)
+    assert ran.returncode == 2
+    assert not results
+    assert ran.stderr.count("\n") == 1
+    assert all(word in ran.stderr for word in words), ran.stderr
+
+
+def test_a_mapping_that_is_no_json(clean: Sample, tmp_path: Path) -> None:
+    mapping = tmp_path / "rows.json"
+    mapping.write_text('[{"boundary": ')
+    ran = run_command("analyze_dump_boundaries.py", "--train", clean.train, "--infer", clean.infer, "--mapping", mapping)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "rows.json" in ran.stderr
+
+
+# --- nothing to compare ---
+
+
+@pytest.mark.parametrize("rows", [[], [{"boundary": "x", "train": "no.such", "infer": "no.such"}]])
+def test_nothing_comparable_is_not_run(rows: Any, clean: Sample, tmp_path: Path) -> None:
+    """Exit 2, the artefact is written, and it never says exact."""
+    ran, results = analyze(clean, rows, tmp_path)
+    assert ran.returncode == 2
+    assert results["overall"] == "not_run"
+    assert ran.stderr
+
+
+def test_an_empty_dump_is_not_run(clean: Sample, tmp_path: Path) -> None:
+    side = copy_side(clean.infer, tmp_path / "infer")
+    shutil.rmtree(unit_of(side) / "dump_tensor_data")
+    edit_json(unit_of(side) / "dump.json", lambda dump: dump["data"].clear())
+    ran, results = analyze(clean._replace(infer=side), [{"boundary": "embedding.out", **NAMES}], tmp_path)
+    assert (ran.returncode, results["overall"]) == (2, "not_run")
+
+
+@pytest.mark.parametrize("side", ["--train", "--infer"])
+def test_a_missing_side_is_one_clear_line(side: str, clean: Sample, tmp_path: Path) -> None:
+    other = {"--train": "--infer", "--infer": "--train"}[side]
+    ran = run_command(
+        "diagnose.py", side, tmp_path / "nowhere", other, clean.train, "--mapping", clean.mapping, "--output-dir", tmp_path / "out"
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1
+    assert "nowhere" in ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--trian", "x"], [], ["--tra", "x"], ["--train"]])
+def test_a_wrong_call_is_one_line(arguments: list[str]) -> None:
+    """Abbreviations are off; usage stays in --help."""
+    ran = run_command("diagnose.py", *arguments)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+
+
+# --- hostile and foreign files ---
+
+
+class _Runs:
+    def __init__(self, marker: Path) -> None:
+        self._marker = marker
+
+    def __reduce__(self) -> Any:
+        return (os.system, (f"touch {self._marker}",))
+
+
+def _stored(path: Path, pickled: bytes) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("x/data.pkl", pickled)
+        archive.writestr("x/data/0", b"\0" * 64)
+
+
+@pytest.mark.parametrize("kind", ["code", "memory", "bomb", "empty", "text", "outside", "folder"])
+def test_a_hostile_file_costs_its_own_row(kind: str, clean: Sample, tmp_path: Path) -> None:
+    """Nothing is run, no memory asked for; the row is MISSING with a reason and the rest is compared."""
+    side = copy_side(clean.infer, tmp_path / "infer")
+    path, marker = tensor_file(side, NAMES["infer"]), tmp_path / "ran"
+    path.unlink()
+    if kind == "code":
+        _stored(path, pickle.dumps(_Runs(marker), protocol=2))
+    elif kind == "memory":
+        _stored(path, b"\x80\x02Nr\xff\xff\xff\xff.")
+    elif kind == "bomb":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("x/data.pkl", b"\0" * (1 << 26))
+    elif kind == "empty":
+        path.touch()
+    elif kind == "text":
+        path.write_text("not a tensor")
+    elif kind == "outside":
+        secret = tmp_path / "secret.pt"
+        shutil.copyfile(tensor_file(clean.infer, NAMES["infer"]), secret)
+        path.symlink_to(secret)
+    else:
+        path.mkdir()
+    ran = run_command("diagnose.py", "--train", clean.train, "--infer", side, "--mapping", clean.mapping, "--output-dir", tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
+    results = json.loads((tmp_path / "out/boundary_results.json").read_text())
+    rows = {row["boundary"]: row for row in results["boundaries"]}
+    assert rows["embedding.out"]["status"] == "MISSING"
+    assert rows["embedding.out"]["reason"]["text"]
+    assert sum(row["status"] == "MISSING" for row in results["boundaries"]) == 1
+    assert not marker.exists()
+
+
+def test_a_data_name_that_leaves_the_dump(clean: Sample, tmp_path: Path) -> None:
+    side = copy_side(clean.infer, tmp_path / "infer")
+    entry = NAMES["infer"].removesuffix(".output.0")
+
+    def leave(dump: Any) -> None:
+        dump["data"][entry]["output"][0]["data_name"] = "../../../../etc/passwd"
+
+    edit_json(unit_of(side) / "dump.json", leave)
+    _, results = analyze(clean._replace(infer=side), [{"boundary": "embedding.out", **NAMES}], tmp_path)
+    (row,) = results["boundaries"]
+    assert row["status"] == "MISSING"
+    assert "leads outside" in row["reason"]["text"]
+    assert "passwd" not in json.dumps(row)
+
+
+# --- bytes out ---
+
+
+def test_same_input_same_bytes(clean: Sample, tmp_path: Path) -> None:
+    """No clock, no host, no absolute path: two copies at two places give one answer."""
+    written = []
+    for number in (1, 2):
+        home = tmp_path / str(number)
+        train, infer = copy_side(clean.train, home / "train"), copy_side(clean.infer, home / "infer")
+        run_command("diagnose.py", "--train", train, "--infer", infer, "--mapping", clean.mapping, "--output-dir", home / "out")
+        written.append({path.name: path.read_bytes() for path in sorted((home / "out").iterdir())})
+    assert written[0] == written[1]
+    assert sorted(written[0]) == ["boundary_results.json", "conclusion.json", "probe.json", "semantic_mapping.json"]
+    assert not any(str(tmp_path).encode() in data for data in written[0].values())
+
+
+def test_the_dumps_are_never_written_to(clean: Sample, tmp_path: Path) -> None:
+    train = copy_side(clean.train, tmp_path / "train")
+    before = {path: path.stat().st_mtime_ns for path in train.rglob("*")}
+    run_command("diagnose.py", "--train", train, "--infer", clean.infer, "--mapping", clean.mapping, "--output-dir", tmp_path / "out")
+    assert {path: path.stat().st_mtime_ns for path in train.rglob("*")} == before
+
+
+def test_a_kill_leaves_no_half_file(clean: Sample, tmp_path: Path) -> None:
+    """Killed at twelve moments from start to end: whatever stands under a final name is whole."""
+    command = [sys.executable, SCRIPTS / "diagnose.py", "--train", clean.train, "--infer", clean.infer, "--mapping", clean.mapping]
+    start = time.monotonic()
+    subprocess.run([*command, "--output-dir", tmp_path / "whole"], check=True, capture_output=True)
+    took = time.monotonic() - start
+    for moment in range(12):
+        out = tmp_path / str(moment)
+        process = subprocess.Popen([*command, "--output-dir", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(took * (moment + 1) / 13)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        for path in out.glob("*.json"):
+            assert path.read_bytes() == (tmp_path / "whole" / path.name).read_bytes()
+
+
+def test_json_prints_the_artefact_itself(clean: Sample, tmp_path: Path) -> None:
+    ran, results = analyze(clean, [{"boundary": "embedding.out", **NAMES}], tmp_path, "--json")
+    assert json.loads(ran.stdout) == results
+
+
+def test_answers_are_short(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """Agents cut long output: under 2,000 characters, the last line what to run next."""
+    for name in (CLEAN, "qwen2-hf-vllm-token_diff", "qwen2-megatron_te_shaped-sglang-clean"):
+        pair = sample(name)
+        for language in ("en", "zh-CN"):
+            ran = run_command(
+                "diagnose.py", "--train", pair.train, "--infer", pair.infer, "--mapping", pair.mapping,
+                "--output-dir", tmp_path / name, "--lang", language,
+            )  # fmt: skip
+            assert len(ran.stdout) < 2000
+            assert ran.stdout.splitlines()[-1].startswith("next: ")
+
+
+def test_configs_are_recorded_by_digest(clean: Sample, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    run_command(
+        "diagnose.py", "--train", clean.train, "--infer", clean.infer, "--mapping", clean.mapping, "--output-dir", tmp_path / "out",
+        "--train-config", config,
+    )  # fmt: skip
+    inputs = json.loads((tmp_path / "out/conclusion.json").read_text())["inputs"]
+    recorded = {item["label"]: item["digest"] for item in inputs}
+    assert recorded["train config"] == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"  # sha-256 of "{}"
+
+
+def test_edited_artefacts_are_warned_of(clean: Sample, tmp_path: Path) -> None:
+    """Any artefact may be edited and fed on; that it was edited is said."""
+    run_command("diagnose.py", "--train", clean.train, "--infer", clean.infer, "--mapping", clean.mapping, "--output-dir", tmp_path)
+    edit_json(tmp_path / "semantic_mapping.json", lambda mapping: mapping["boundaries"][0].update(note="looked at"))
+    ran = run_command("conclude.py", "--workdir", tmp_path)
+    assert ran.returncode == 0
+    assert "edited since" in ran.stderr
+
+
+def test_exit_codes_say_what_was_found(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    codes = {}
+    for name in ("qwen2-toy-26.2.0", CLEAN, "qwen2-hf-vllm-kv_swapped"):
+        pair = sample(name)
+        ran = run_command(
+            "diagnose.py", "--train", pair.train, "--infer", pair.infer, "--mapping", pair.mapping, "--output-dir", tmp_path / name,
+            "--exit-code",
+        )  # fmt: skip
+        codes[name] = ran.returncode
+    assert codes == {"qwen2-toy-26.2.0": 0, CLEAN: 3, "qwen2-hf-vllm-kv_swapped": 1}
+
+
+# --- the folder alone ---
+
+
+def test_the_skill_folder_works_copied_alone(clean: Sample, tmp_path: Path) -> None:
+    """Only the folder and what its requirements.txt asks for, from another working directory."""
+    folder = tmp_path / "elsewhere" / "my skill"
+    shutil.copytree(ROOT / "skills/accuracy/rl-consistency-dump-analysis", folder)
+    wanted = [line.split(">=")[0] for line in (folder / "requirements.txt").read_text().splitlines() if line and line[0] != "#"]
+    home = tmp_path / "environment"
+    venv.create(home, with_pip=False)
+    (packages,) = home.glob("lib/python*/site-packages")
+    for name in wanted:
+        module = __import__(name)
+        for part in Path(module.__file__ or "").parent.parent.glob(f"{name}*"):
+            (packages / part.name).symlink_to(part)
+    for command, *arguments in (
+        ["probe_dump.py", "--train", clean.train, "--infer", clean.infer, "--output", "probe.json"],
+        ["analyze_dump_boundaries.py", "--train", clean.train, "--infer", clean.infer, "--mapping", clean.mapping],
+        ["conclude.py"],
+        ["diagnose.py", "--train", clean.train, "--infer", clean.infer, "--mapping", clean.mapping, "--output-dir", "out"],
+    ):
+        ran = subprocess.run(
+            [home / "bin/python", folder / "scripts" / str(command), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "conclusion.json").exists()
+    assert (tmp_path / "out/conclusion.json").exists()
+
+
+def test_a_missing_package_is_asked_for_in_one_line(clean: Sample, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-S", SCRIPTS / "probe_dump.py", "--train", clean.train], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1
+    assert "pip install -r" in ran.stderr
+
+
+def test_a_script_copied_without_its_folder_says_so(tmp_path: Path) -> None:
+    shutil.copyfile(SCRIPTS / "diagnose.py", tmp_path / "diagnose.py")
+    ran = subprocess.run([sys.executable, tmp_path / "diagnose.py", "--help"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "whole skill folder" in ran.stderr
+
+
+def test_every_sample_says_where_it_comes_from() -> None:
+    for pair in [*SAMPLES.glob("*/pair.json"), SAMPLES / "versions/pair.json"]:
+        assert (pair.parent / "PROVENANCE.md").is_file()

@@ -1,0 +1,109 @@
+"""The house: rooms import only from lower floors, both skills share one folder, --help loads nothing."""
+
+import ast
+import filecmp
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from running import ROOT, SCRIPTS
+
+ANALYST = ROOT / "skills/accuracy/rl-consistency-dump-analysis"
+COLLECTOR = ROOT / "skills/accuracy/rl-prefill-consistency-dump"
+# A room is a module or a folder of dump_analysis; numbers leave room for what is between.
+FLOOR = {
+    "msprobe_files": 0,
+    "artefacts": 1, "boundaries": 1, "floats": 1, "sides": 1, "cli": 1,
+    "wording": 2, "tensors": 2,
+    "tally": 3, "comparable": 3,
+    "mapping": 4, "pairs": 4,
+    "gate": 5, "weights": 5, "probe": 5,
+    "divergence": 7,
+    "findings": 8,
+    "conclusion": 9,
+    "pipeline": 11,
+}  # fmt: skip
+COMMANDS = sorted(path.name for path in SCRIPTS.glob("*.py"))
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms that a module imports from, whatever form the import has."""
+    found = set()
+    inside = path.relative_to(SCRIPTS / "dump_analysis").parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = "" if not node.level else ".".join(["dump_analysis", *inside[:-1]][: len(inside) + 1 - node.level])
+            stem = ".".join(part for part in (base, node.module or "") if part)
+            modules = [f"{stem}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for module in modules:
+            parts = module.split(".")
+            if parts[0] == "msprobe_files":
+                found.add("msprobe_files")
+            elif parts[0] == "dump_analysis" and len(parts) > 1:
+                found.add(parts[1])
+    return found
+
+
+def test_a_room_imports_only_from_lower_floors() -> None:
+    for path in sorted((SCRIPTS / "dump_analysis").rglob("*.py")):
+        room = path.relative_to(SCRIPTS / "dump_analysis").parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        above = {other for other in imported_rooms(path) - {room} if FLOOR[other] >= FLOOR[room]}
+        assert not above, f"{path.name} (floor {FLOOR[room]}) imports from {above}"
+
+
+def test_the_ground_floor_imports_nothing_of_ours() -> None:
+    """msprobe_files also stands in the collector, where dump_analysis is not."""
+    for path in (SCRIPTS / "msprobe_files").glob("*.py"):
+        assert not re.search(
+            r"^\s*(from|import) (dump_analysis|numpy|torch|msgspec)", path.read_text().replace("    import numpy as np", ""), re.MULTILINE
+        )
+
+
+def test_both_skills_hold_the_same_shared_files() -> None:
+    """`make sync` copies; a difference here means it was forgotten."""
+    ours, theirs = SCRIPTS / "msprobe_files", COLLECTOR / "scripts/msprobe_files"
+    names = sorted(path.name for path in ours.glob("*.py"))
+    assert names == sorted(path.name for path in theirs.glob("*.py"))
+    assert filecmp.cmpfiles(ours, theirs, names, shallow=False) == (names, [], [])
+    card = "references/task_card.json"
+    assert (ANALYST / card).read_bytes() == (COLLECTOR / card).read_bytes()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_loads_nothing_outside_the_standard_library(command: str) -> None:
+    """numpy alone would cost more than all the rest of --help."""
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv, sys.path[:0] = [{command!r}, '--help'], ['.']\n"
+        "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "tops = {name.split('.')[0] for name in sys.modules}\n"
+        "outside = tops - set(sys.stdlib_module_names) - {'__main__', 'dump_analysis', 'msprobe_files'}\n"
+        "print(sorted(outside), file=sys.stderr)\n"
+    )
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.strip() == "[]"
+    assert "example:" in ran.stdout
+    assert "exit codes:" in ran.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_are_thin(command: str) -> None:
+    assert len((SCRIPTS / command).read_text().splitlines()) <= 120
+
+
+def test_no_tracked_file_is_large() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.split(b"\0")
+    files = [ROOT / name.decode() for name in listed if name]
+    sizes = {path: path.stat().st_size for path in files if path.is_file()}
+    assert max(sizes.values()) <= 1 << 20
+    assert sum(size for path, size in sizes.items() if (ROOT / "tests/samples") in path.parents) <= 24 << 20
