@@ -268,7 +268,16 @@ def test_a_bare_list_may_state_its_order_for_all_or_none(tmp_path: Path) -> None
     assert "1 of 2 rows state an order" in refused(put(tmp_path / "m.json", rows))
 
 
-@pytest.mark.parametrize("second", [{"boundaries": [row("a", 0), row("a", 1)]}, {"boundaries": [row("a", 0)], "weights": [row("a", 0)]}])
+GAP = {"boundary": "a", "order": 1, "reason": REASON, "train": [], "infer": []}
+TWICE = [
+    {"boundaries": [row("a", 0), row("a", 1)]},
+    {"boundaries": [row("a", 0)], "weights": [row("a", 0)]},
+    {"boundaries": [row("a", 0)], "evidence_missing": [GAP]},
+    {"evidence_missing": [GAP, GAP]},
+]
+
+
+@pytest.mark.parametrize("second", TWICE)
 def test_a_boundary_in_two_rows_is_refused(tmp_path: Path, second: dict[str, Any]) -> None:
     assert "boundary a stands in two rows" in refused(put(tmp_path / "m.json", {**mapping_of(), **second}))
 

@@ -1,5 +1,6 @@
 """The exact gate: each status, which one counts where several hold, and what the result says beside it."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from dump_analysis.artefacts.semantic_mapping import MissingRow
 from dump_analysis.wording import word
 from dumping import compared, compared_all, cut, of, of_bits, output_of, outputs, row_of, side_of
 from msprobe_files.errors import DumpError
+from running import run_command
 
 NAN, INF = math.nan, math.inf
 
@@ -449,16 +451,16 @@ def test_what_the_mapping_calls_missing_keeps_its_reason(tmp_path: Path) -> None
 
 
 def norm(bits: "np.ndarray[Any, Any]", before: bool) -> dumping.Entries:
-    """A fused add + norm whose input was recorded before or after it ran in place."""
-    done = of_bits(bits, "bfloat16")
-    first = of_bits(bits[::-1], "bfloat16") if before else done
-    return {"Module.norm.RMSNorm.forward.0": {"input": [first], "output": [done], "parameters": {"weight": of([1.0])}}}
+    """A fused add + norm that works in place, whose two inputs were recorded before or after it ran."""
+    done = [of_bits(bits, "bfloat16"), of_bits(bits + 1, "bfloat16")]
+    first = [of_bits(bits[::-1], "bfloat16")] * 2 if before else done
+    return {"Module.norm.RMSNorm.forward.0": {"input": first, "output": done, "parameters": {"weight": of([1.0])}}}
 
 
 @pytest.mark.parametrize(("before", "status"), [(False, "evidence_missing"), (True, "EXACT")])
 def test_an_input_that_its_module_had_overwritten_is_no_input(tmp_path: Path, before: bool, status: str) -> None:
     """msprobe before 26.2 records inputs after the call: a norm that works in place shows its result there."""
-    bits = np.arange(0x3F80, 0x3F90).astype("<u2")
+    bits = np.arange(0x3F80, 0x3FA0, 2).astype("<u2")
     train, infer = (
         side_of(tmp_path, "train", norm(bits, before)),
         side_of(tmp_path, "infer", norm(bits, True) if before else norm(bits, False)),
@@ -531,3 +533,51 @@ def test_a_glob_of_two_tensors_is_refused(tmp_path: Path) -> None:
     """Not the first of them, in silence."""
     with pytest.raises(DumpError, match="matches 2 tensors of train"):
         compared_all(tmp_path, {"a": of([1.0]), "b": of([1.0])}, {"a": of([1.0])}, [row_of("a", 0, train="Module.*.output.0")])
+
+
+def test_a_file_that_shrinks_while_it_is_compared_is_missing(tmp_path: Path) -> None:
+    """After its header was read, here when the first row is reported as done."""
+    train, infer = side_of(tmp_path, "train", outputs({"a": of([1.0] * 64)})), side_of(tmp_path, "infer", outputs({"a": of([1.0] * 64)}))
+    path = tmp_path / "infer/step0/rank0/dump_tensor_data" / f"{output_of('a')}.pt"
+
+    def shrink() -> None:
+        path.write_bytes(path.read_bytes()[:300])
+
+    results, _ = gate.compare([row_of("gone", 0), row_of("a", 1)], [], train, infer, advance=shrink)
+    assert [result.status for result in results] == ["MISSING", "MISSING"]
+    assert results[1].reason is not None
+    assert path.name in results[1].reason.text
+
+
+def test_zeros_belong_to_overrides_and_are_missing_here(tmp_path: Path) -> None:
+    zeros = {"sources": [], "combine": "zeros"}
+    (result,) = compared_all(tmp_path, {"a": of([0.0])}, {"a": of([0.0])}, [row_of("a", 0, zeros, output_of("a"))])
+    assert result.status == "MISSING"
+    assert result.reason is not None
+    assert "zeros" in result.reason.text
+
+
+def test_the_place_named_is_the_first_where_the_sides_differ(tmp_path: Path) -> None:
+    """NaN on both sides at 0, an infinity on infer alone at 2: the second is what a reader must look at."""
+    result = compared(tmp_path, of([NAN, 1.0, 2.0, NAN]), of([NAN, 1.0, INF, NAN]))
+    assert result.reason is not None
+    assert (result.reason.values["index"], result.reason.values["first"]) == (2, "infer")
+    assert result.special is not None
+    assert (result.special.nan_both, result.special.nonfinite) == (2, SidesCount(2, 3))
+
+
+def test_b07_one_note_a_side_over_boundaries_and_weights(tmp_path: Path) -> None:
+    """On the terminal: the two kinds of rows are compared one after the other."""
+    odd = of([1.0, 2.0], "float32", recorded="bfloat16")
+    entries = {"Module.a.M.forward.0": {"output": [odd], "parameters": {"weight": odd}}}
+    sides_given = [dumping.write_unit(tmp_path / label, entries) for label in ("train", "infer")]
+    names = ["Module.a.M.forward.0.output.0", "Module.a.M.forward.0.parameters.weight"]
+    mapping = tmp_path / "m.json"
+    mapping.write_text(json.dumps([{"boundary": name, "train": name, "infer": name} for name in names]))
+    output = tmp_path / "out" / "r.json"
+    ran = run_command(
+        "analyze_dump_boundaries.py", "--train", sides_given[0], "--infer", sides_given[1], "--mapping", mapping, "--output", output
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert [ran.stderr.count(f"{side}: in ") for side in ("train", "infer")] == [1, 1]
+    assert "2 tensors" in ran.stderr

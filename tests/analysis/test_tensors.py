@@ -353,6 +353,27 @@ def test_a_float8_tensor_can_be_cast_and_then_added_to(place: Path) -> None:
     files.close()
 
 
+def test_an_addition_that_overflows_is_infinite_without_a_warning(place: Path) -> None:
+    for dtype in ("float32", "bfloat16"):
+        largest = {"float32": 3.0e38, "bfloat16": 2.0**127}[dtype]
+        files, stream = stream_on(place, [dumping.of([largest, -1.0], dtype)], operand_of([{"op": "add", "value": largest}]))
+        assert stream.read(0, 1).tolist() == dumping.bits([np.inf], dtype).tolist()
+        files.close()
+
+
+def test_integers_are_added_to_within_their_width(place: Path) -> None:
+    files, stream = stream_on(place, [dumping.of([5, 250], "uint8")], operand_of([{"op": "add", "value": 1.0}]))
+    assert stream.read(0, 2).tolist() == [6, 251]
+    files.close()
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("int64", 0.5), ("uint8", -1.0), ("int8", 300.0), ("bool", 1.0)])
+def test_a_number_that_the_integers_lack_is_not_added(place: Path, dtype: str, value: float) -> None:
+    """Catches an addition of 0.5 that adds nothing, and one of −1 that adds 255."""
+    with pytest.raises(OperandError, match=r"sources\[0\]\.steps\[0\]"):
+        stream_on(place, [dumping.of([1, 0], dtype)], operand_of([{"op": "add", "value": value}]))
+
+
 # --- several sources ---
 
 

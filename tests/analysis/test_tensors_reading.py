@@ -161,6 +161,12 @@ BOTH_WAYS: dict[str, list[dict[str, Any]]] = {
     "a batch of sequences without their first token": [{"op": "slice", "axis": 1, "start": 1}],
     "all columns but one": [{"op": "slice", "axis": 2, "start": 1}],
     "a column": [{"op": "slice", "axis": 2, "start": 5, "stop": 6}],
+    "a column of short rows": [{"op": "reshape", "shape": [-1, 1024]}, {"op": "slice", "axis": 1, "start": 5, "stop": 6}],
+    "some columns, turned": [
+        {"op": "reshape", "shape": [-1, 1024]},
+        {"op": "slice", "axis": 1, "start": 0, "stop": 64},
+        {"op": "permute", "axes": [1, 0]},
+    ],
     "two long rows, cut": [{"op": "reshape", "shape": [2, -1]}, {"op": "slice", "axis": 1, "start": 3}],
     "batch axis inside": [{"op": "permute", "axes": [1, 0, 2]}],
     "heads before tokens": [{"op": "reshape", "shape": [2, 4096, 32, 128]}, {"op": "permute", "axes": [0, 2, 1, 3]}],
@@ -195,11 +201,29 @@ def test_comparing_64_mib_that_differ_everywhere_holds_blocks_only(tmp_path: Pat
 def test_joining_tensors_of_64_mib_holds_blocks_only(tmp_path: Path, large: tuple[Path, Array], combine: str, axis: int | None) -> None:
     """Two sequences of two prompts joined on any axis: catches a join that holds whole rows."""
     train, infer = linked(tmp_path, "train", large[0]), linked(tmp_path, "infer", large[0])
-    source = {"name": output_of("a"), "steps": []}
+    source = {"name": output_of("a"), "steps": [{"op": "slice", "axis": 1, "start": 1}]}
     operand = {"sources": [source, source], "combine": combine, **({} if axis is None else {"axis": axis})}
     (results, _), peak = peak_of(lambda: gate.compare([row_of("a", 0, operand, operand)], [], train, infer))
     assert statuses(results) == ["EXACT"]
     assert peak < 8
+
+
+def norm_of(count: int, *, in_place: bool) -> dumping.Entries:
+    """An add + norm of bfloat16: its two inputs recorded after it overwrote them, or before (1.0 + 1.0 = 2.0)."""
+    ones, twos, threes = (dumping.of_bits(np.full(count, code, "<u2"), "bfloat16") for code in (0x3F80, 0x4000, 0x4040))
+    given = [threes, twos] if in_place else [ones, ones]
+    return {"Module.norm.RMSNorm.forward.0": {"input": given, "output": [threes, twos], "parameters": {"weight": dumping.of([1.0])}}}
+
+
+@pytest.mark.parametrize(("in_place", "count", "limit"), [(True, 8 * MIB, 8), (False, 4 * MIB, 32)])
+def test_telling_when_inputs_were_taken_holds_blocks_only(tmp_path: Path, in_place: bool, count: int, limit: int) -> None:
+    """It is told from the norm's tensors, of 16 and 8 MiB: catches tensors that are read whole, and widened whole."""
+    entries = norm_of(count, in_place=in_place)
+    train, infer = dumping.side_of(tmp_path, "train", entries), dumping.side_of(tmp_path, "infer", entries)
+    name = "Module.norm.RMSNorm.forward.0.input.0"
+    (results, _), peak = peak_of(lambda: gate.compare([row_of("a", 0, name, name)], [], train, infer))
+    assert statuses(results) == ["evidence_missing" if in_place else "EXACT"]
+    assert peak < limit
 
 
 # --- files ---

@@ -158,7 +158,7 @@ def test_a_file_cut_after_its_header_was_read(tmp_path: Path) -> None:
     path = tmp_path / "t.pt"
     header = read_header(write_archive(path, program(tensor())))
     path.write_bytes(path.read_bytes()[: header.start + 10])
-    with pytest.raises(DumpError, match="ends after 10 of 16 data bytes"):
+    with pytest.raises(DumpError, match="ends 6 bytes before its data does"):
         read_bytes(header)
 
 

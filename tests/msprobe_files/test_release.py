@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
 import numpy as np
 import pytest
-from handmade import record, write_unit, write_values
+from handmade import VERSIONS, record, write_unit, write_values
 from msprobe_files.release import inputs_are, release_of
 from msprobe_files.units import Unit, find_units, read_unit
 
@@ -82,6 +83,8 @@ def test_an_add_and_norm_says_before_the_call(tmp_path: Path) -> None:
     [
         ([X], [X], False, "an identity without weights: dropout, a quantisation stub"),
         ([X, R], [X, R], False, "the same of two tensors"),
+        ([X], [X], True, "an identity with weights: a scale of ones, a fresh adapter"),
+        ([X, R], [X], True, "the other input is untouched, or no one can tell"),
         ([X, R], [R, X], True, "the same tensors at other places"),
         ([ZERO, ZERO], [ZERO, ZERO], True, "a dummy run: zeros equal zeros"),
         ([X, ZERO], [NORMED, X], True, "a sum with zero is a copy"),
@@ -93,6 +96,17 @@ def test_an_add_and_norm_says_before_the_call(tmp_path: Path) -> None:
 def test_what_proves_nothing_says_nothing(tmp_path: Path, inputs: List[bytes], outputs: List[bytes], weight: bool, why: str) -> None:
     """A wrong answer here makes the replay take true inputs for results, or results for inputs."""
     assert inputs_are(unit_of(tmp_path, {NORM % 0: call(tmp_path, NORM % 0, inputs, outputs, weight)})) == UNKNOWN, why
+
+
+def test_an_add_out_of_place_does_not_tell_the_releases_apart(tmp_path: Path) -> None:
+    """A module x + y shows the same two inputs whenever they were taken: 26.1 must not pass for 26.2."""
+    (source,) = (VERSIONS / "26.1.0.post1/mini_tensor").glob("step0/proc*")
+    shutil.copytree(source, tmp_path / "rank0")
+    folder = tmp_path / "rank0"
+    (folder / "stack.json").unlink()
+    data = json.loads((folder / "dump.json").read_text())["data"]
+    data["Module.add.Add.forward.0"] = call(folder, "Module.add.Add.forward.0", [X, R], [SUM], weight=False)
+    assert inputs_are(unit_of(folder, data)) == UNKNOWN
 
 
 @pytest.mark.parametrize(("direction", "entry"), [("backward", "Module.a.RMSNorm.backward.0"), ("api", "Functional.rms_norm.0.forward")])

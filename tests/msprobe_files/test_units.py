@@ -35,6 +35,8 @@ def read_or_refused(folder: Path) -> Tuple[Optional[Unit], str]:
         return opened(folder), ""
     except DumpError as error:
         return None, str(error)
+    except RecursionError:
+        return None, "a traceback of a thousand frames, which pytest takes minutes to print"
 
 
 def only_record(folder: Path) -> Tuple[Unit, Record]:

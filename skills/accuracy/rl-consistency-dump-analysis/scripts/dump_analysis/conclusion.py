@@ -148,7 +148,8 @@ def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], cut_
     if logic:
         return word("sum_faults", n=len(logic), first=logic[0].cause)
     if results.overall == "not_run":
-        return word("sum_not_run", why=word("no_names" if results.boundaries or results.weights else "no_rows"))
+        reasons = [row.reason for row in [*results.boundaries, *results.weights] if row.reason is not None]
+        return word("sum_not_run", why=reasons[0] if reasons else word("no_rows"))
     if results.first_divergence is not None:
         return word("sum_undecided", boundary=results.first_divergence.boundary)
     if results.overall == "nonzero":
@@ -196,7 +197,8 @@ def _would_decide(
         first = results.first_divergence
         if first.uncompared_before:
             wanted.append(word("decide_gap", names=first.uncompared_before))
-        wanted.append(word("decide_replay", boundary=first.boundary))
+        of_inputs = first.boundary in INPUTS
+        wanted.append(word("decide_inputs" if of_inputs else "decide_replay", boundary=first.boundary))
     if gaps and results.first_divergence is None:
         wanted.append(word("decide_gap", names=[gap.boundary for gap in gaps]))
     return wanted

@@ -63,7 +63,9 @@ def _result(pair: Pair, walked: Walked, tally: Tally | None) -> BoundaryResult:
     row, train, infer = pair.row, walked.train.shape, walked.infer.shape
     result = BoundaryResult(row.boundary, row.order, "SHAPE_DIFF", dtype=_recorded(pair), ops_applied=SidesOperand(row.train, row.infer))
     if tally is None:
-        return msgspec.structs.replace(result, shape=SidesShape(list(train), list(infer)))
+        but_ones = [size for size in train if size != 1] == [size for size in infer if size != 1]
+        reason = word("shapes_but_ones") if but_ones else None
+        return msgspec.structs.replace(result, shape=SidesShape(list(train), list(infer)), reason=reason)
     status = _status(pair.train, pair.infer, tally)
     result = msgspec.structs.replace(
         result,

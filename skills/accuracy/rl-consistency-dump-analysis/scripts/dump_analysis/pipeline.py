@@ -67,11 +67,13 @@ def gate_step(
     train: Side, infer: Side, mapping: SemanticMapping, mapping_digest: str, output: str | Path, *, quiet: bool
 ) -> tuple[BoundaryResults, Told]:
     """Stage 3: every row compared, the first divergence named."""
-    of_weights = [row for row in mapping.evidence_missing if is_weight(row.boundary)]
-    others = [row for row in mapping.evidence_missing if not is_weight(row.boundary)]
-    with _progress(len(mapping.boundaries) + len(mapping.weights), quiet=quiet) as advance:
-        boundaries, notes = gate.compare(mapping.boundaries, others, train, infer, advance=advance)
-        weights, weight_notes = gate.compare(mapping.weights, of_weights, train, infer, advance=advance)
+    rows = [*mapping.boundaries, *mapping.weights]
+    with _progress(len(rows), quiet=quiet) as advance:
+        compared, notes = gate.compare(rows, mapping.evidence_missing, train, infer, advance=advance)
+    of_weights = {row.boundary for row in mapping.weights}
+    of_weights |= {row.boundary for row in mapping.evidence_missing if is_weight(row.boundary)}
+    boundaries = [result for result in compared if result.boundary not in of_weights]
+    weights = [result for result in compared if result.boundary in of_weights]
     results = BoundaryResults(
         train=SideLabel(train.label, train.digest),
         infer=SideLabel(infer.label, infer.digest),
@@ -83,8 +85,7 @@ def gate_step(
         overall=divergence.overall(boundaries, weights),
     )
     io.write(output, results)
-    warnings = list(dict.fromkeys(note.text for note in [*notes, *weight_notes]))
-    return results, Told(_why_not_run(results, train, infer), warnings)
+    return results, Told(_why_not_run(results, train, infer), [note.text for note in notes])
 
 
 def _why_not_run(results: BoundaryResults, train: Side, infer: Side) -> list[str]:

@@ -247,6 +247,8 @@ class CutStream:
         self._origin = (tensor.start - tensor.storage_start) // tensor.item_size
 
     def read(self, start: int, stop: int) -> Array:
+        if start >= stop:
+            return np.empty(0, floats.FORMATS[self.dtype].raw)
         raw = np.frombuffer(self.data(start, stop), self._raw) if self._one_run else self._gather(start, stop)
         for _, change in self._changes:
             raw = change(raw)
@@ -312,7 +314,8 @@ class CutStream:
         """Elements far apart: sort the offsets and read what lies close together in one go."""
         order = np.argsort(offsets, kind="stable")
         ordered = offsets[order]
-        breaks = np.flatnonzero(np.diff(ordered) * self._item > _GAP_BYTES) + 1
+        spread = np.diff(ordered) * self._item > _GAP_BYTES
+        breaks = np.flatnonzero(spread | (np.diff(ordered * self._item // BLOCK_BYTES) > 0)) + 1
         taken = np.empty(len(offsets), self._raw)
         for piece in np.split(np.arange(len(ordered)), breaks):
             low = int(ordered[piece[0]])
@@ -385,7 +388,8 @@ def _adder(dtype: str, value: float, where: str) -> Callable[[Array], Array]:
 
     def add(raw: Array) -> Array:
         numbers = floats.values(raw, dtype)
-        return floats.rounded(numbers + numbers.dtype.type(value), dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return floats.rounded(numbers + numbers.dtype.type(value), dtype)
 
     return add
 
@@ -424,6 +428,9 @@ class CatStream:
         first, last = start // self.pitch, -(-stop // self.pitch)
         if last - first == 1:
             return self._of_one_row(first, start - first * self.pitch, stop - first * self.pitch)
+        if self.pitch * floats.FORMATS[self.dtype].raw.itemsize > BLOCK_BYTES:  # no more of a long row than is asked for
+            parts = ((max(start, row * self.pitch), min(stop, (row + 1) * self.pitch)) for row in range(first, last))
+            return np.concatenate([self.read(*part) for part in parts])
         rows = [
             part.read(first * width, last * width).reshape(last - first, width)
             for part, width in zip(self._parts, self._widths, strict=True)

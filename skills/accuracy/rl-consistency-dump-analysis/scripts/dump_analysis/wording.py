@@ -103,6 +103,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "same_bytes": ("both dump.json files are byte-equal", "两侧的 dump.json 逐字节相同"),
     # --- gate ---
     "tensor_missing": ("{side} records no tensor {name}", "{side} 没有记录张量 {name}"),
+    "shapes_but_ones": (
+        "the shapes differ only in axes of size 1: add a squeeze to the operand, or name the tensor alone",
+        "形状只差大小为 1 的轴：给 operand 加 squeeze，或只写张量名",
+    ),
     "nothing_left": ("the mapping's ops leave no elements to compare", "映射的步骤没有留下可比较的元素"),
     "file_changed": ("a file changed while it was read: {why}", "读取期间文件发生变化：{why}"),
     "tensor_unreadable": ("{side}: file unreadable: {why}", "{side}：文件不可读：{why}"),
@@ -185,7 +189,6 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "sum_not_run": ("Nothing was compared: {why}.", "没有进行任何比较：{why}。"),
     "no_rows": ("the mapping has no rows", "映射没有任何行"),
-    "no_names": ("no tensor that the mapping names was found", "映射所列的张量一个也没有找到"),
     "sum_only_gaps": ("No boundary could be compared: {gaps} lack evidence.", "没有可比较的边界：{gaps} 个缺少证据。"),
     "sum_one_fault": (
         "The two sides do not compute the same function: {first}.",
@@ -228,8 +231,12 @@ TABLE: dict[str, tuple[str, str]] = {
     "start_of_model": ("the model's inputs", "模型输入"),
     # --- conclusion: what would decide ---
     "decide_weight": (
-        "the checkpoint that both sides were loaded from says which side holds the right {weights}",
-        "两侧共同加载的检查点可判定哪一侧的 {weights} 正确",
+        "first that the mapping cuts {weights} rightly, then the checkpoint that both sides were loaded from",
+        "先核对映射对 {weights} 的切片，再看两侧共同加载的检查点",
+    ),
+    "decide_inputs": (
+        "the prompt as each side tokenised it: which {boundary} did each side mean to use",
+        "两侧各自分词后的 prompt：各侧原本要用的 {boundary} 是什么",
     ),
     "decide_replay": ("recomputing {boundary} on each side from its own recorded inputs", "用各侧自己记录的输入重新计算 {boundary}"),
     "decide_gap": ("recording or mapping {names}", "记录或映射 {names}"),

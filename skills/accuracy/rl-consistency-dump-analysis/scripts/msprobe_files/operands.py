@@ -11,6 +11,8 @@ import difflib
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from .pt_archive import ITEM_SIZES
+
 Shape = Tuple[int, ...]
 _LARGEST = sys.float_info.max
 COMBINES = (None, "sum", "cat", "zeros")
@@ -203,8 +205,10 @@ def _op(value: Any, where: str) -> Op:
     if kind == "cast":
         if not isinstance(fields["dtype"], str):
             raise OperandError(where + ".dtype", "expected a dtype's name, found %s" % _kind(fields["dtype"]))
-        dtype = fields["dtype"]
-        return Op(kind, dtype=dtype[6:] if dtype.startswith("torch.") else dtype)
+        dtype = fields["dtype"][6:] if fields["dtype"].startswith("torch.") else fields["dtype"]
+        if dtype not in ITEM_SIZES:
+            raise OperandError(where + ".dtype", "unknown dtype %r%s" % (dtype, _nearest(dtype, tuple(ITEM_SIZES))))
+        return Op(kind, dtype=dtype)
     value = fields["value"]
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_LARGEST <= value <= _LARGEST:
         raise OperandError(where + ".value", "expected a number, found %s" % _kind(value))

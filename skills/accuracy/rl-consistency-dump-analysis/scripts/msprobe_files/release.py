@@ -7,16 +7,14 @@ place (the fused add + norm of vLLM and SGLang) shows its results there.
 
 import json
 import os
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from . import names, pt_archive
 from .errors import DumpError
 from .units import Record, Unit, tensor_path
 
 PRE_CALL, POST_CALL, UNKNOWN = "pre_call", "post_call", "unknown"
-_HEAD = 4096  # bytes
 _SUMMED = {"bfloat16", "float16", "float32"}
-_LARGEST_SUM = 1 << 22  # elements; one hit proves the rule, so larger tensors are not needed for it
 
 
 def inputs_are(unit: Unit) -> str:
@@ -24,8 +22,8 @@ def inputs_are(unit: Unit) -> str:
 
     stack.json's top frame decides where it is there.  Else the data: ``post_call`` where some class
     that owns parameters has, in every call with as many tensors (an engine's first norm gets no
-    residual), each ``output.i`` bit-equal to ``input.i``; ``pre_call`` where some ``output.j`` is the
-    rounded sum of two inputs of its entry (add + norm).
+    residual), each of two or more ``output.i`` bit-equal to ``input.i``; ``pre_call`` where one of two or
+    more outputs is the rounded sum of two inputs of its entry (add + norm).
     """
     told = _from_stack(unit)
     if told != UNKNOWN:
@@ -95,17 +93,18 @@ def _in_place_class(unit: Unit) -> bool:
 def _outputs_are_inputs(unit: Unit, records: Tuple[Record, ...]) -> bool:
     inputs = {record.suffix: record for record in records if record.category == "input"}
     outputs = [record for record in records if record.category == "output"]
-    if not outputs:
-        return False
+    if len(outputs) < 2:
+        return False  # one tensor may pass through a module that changes nothing (a scale of ones)
     for output in outputs:
         twin = inputs.get(output.suffix)
         if twin is None or (twin.shape, twin.dtype) != (output.shape, output.dtype):
             return False
-        if _bytes(unit, output, _HEAD) != _bytes(unit, twin, _HEAD):
-            return False  # most unequal tensors part at once
-        data = _bytes(unit, output)
-        # A tensor of zeros equals anything zero: a dummy run proves nothing.
-        if data is None or data.count(0) == len(data) or data != _bytes(unit, twin):
+        zero = True  # a tensor of zeros equals anything zero: a dummy run proves nothing
+        for data, other in _blocks(unit, output, twin):
+            if data != other:
+                return False
+            zero = zero and data.count(0) == len(data)
+        if zero:
             return False
     return True
 
@@ -113,7 +112,8 @@ def _outputs_are_inputs(unit: Unit, records: Tuple[Record, ...]) -> bool:
 def _is_add_and_more(unit: Unit, records: Tuple[Record, ...]) -> bool:
     inputs = [record for record in records if record.category == "input" and record.dtype in _SUMMED]
     outputs = [record for record in records if record.category == "output" and record.dtype in _SUMMED]
-    for output in outputs if len(inputs) >= 2 else ():
+    # A module that only adds works out of place and shows the same inputs whenever they are taken.
+    for output in outputs if len(inputs) >= 2 and len(outputs) >= 2 else ():
         alike = [record for record in inputs if record.shape == output.shape and record.dtype == output.dtype]
         for left, right in _pairs(alike):
             if _is_sum(unit, output, left, right):
@@ -129,20 +129,16 @@ def _pairs(items: List[Record]) -> Iterator[Tuple[Record, Record]]:
 
 def _is_sum(unit: Unit, output: Record, left: Record, right: Record) -> bool:
     """output == left + right, rounded once to their dtype, where neither addend is zero."""
-    count = 1
-    for size in output.shape or ():
-        count *= size
-    if not 0 < count <= _LARGEST_SUM:
-        return False
-    a, b, wanted = (_values(unit, record) for record in (left, right, output))
-    if a is None or b is None or wanted is None or not (a.any() and b.any()):
-        return False
     import numpy as np
 
-    if not a.shape == b.shape == wanted.shape:
-        return False  # a file that does not hold what dump.json says
-    with np.errstate(all="ignore"):
-        return bool(np.array_equal(_rounded_sum(a, b, str(output.dtype)), wanted))
+    seen = [False, False]
+    for parts in _blocks(unit, left, right, output):
+        a, b, wanted = (_values(data, str(output.dtype)) for data in parts)
+        with np.errstate(all="ignore"):
+            if not np.array_equal(_rounded_sum(a, b, str(output.dtype)), wanted):
+                return False
+        seen = [seen[0] or bool(a.any()), seen[1] or bool(b.any())]
+    return all(seen)
 
 
 def _rounded_sum(a: Any, b: Any, dtype: str) -> Any:
@@ -156,21 +152,26 @@ def _rounded_sum(a: Any, b: Any, dtype: str) -> Any:
     return total.astype(np.float16).astype(np.float32) if dtype == "float16" else total
 
 
-def _values(unit: Unit, record: Record) -> Any:
-    """A tensor as float32 (exact for the three dtypes asked for), None where it cannot be read."""
-    data = _bytes(unit, record)
-    if data is None:
-        return None
+def _values(data: bytes, dtype: str) -> Any:
+    """Elements as float32, exact for the three dtypes asked for."""
     import numpy as np
 
-    if record.dtype == "bfloat16":
+    if dtype == "bfloat16":
         return (np.frombuffer(data, "<u2").astype(np.uint32) << 16).view(np.float32)
-    return np.frombuffer(data, "<f2" if record.dtype == "float16" else "<f4").astype(np.float32)
+    return np.frombuffer(data, "<f2" if dtype == "float16" else "<f4").astype(np.float32)
 
 
-def _bytes(unit: Unit, record: Record, most: Optional[int] = None) -> Optional[bytes]:
+def _blocks(unit: Unit, *records: Record) -> Iterator[Tuple[bytes, ...]]:
+    """Blocks of tensors of one size, side by side; none where one cannot be read or is not what dump.json says.
+
+    A file that cannot be read is no evidence; the comparison reports it as MISSING.
+    """
     try:
-        tensor = pt_archive.read_header(tensor_path(unit, record))
-        return pt_archive.read_bytes(tensor, most) if tensor.dtype == record.dtype else None
+        tensors = [pt_archive.read_header(tensor_path(unit, record)) for record in records]
     except DumpError:
-        return None  # a file that cannot be read is no evidence; the comparison reports it as MISSING
+        return
+    sizes = {tensor.elements for tensor in tensors}
+    if len(sizes) > 1 or any(tensor.dtype != record.dtype or not tensor.contiguous for tensor, record in zip(tensors, records)):
+        return
+    for parts in zip(*(pt_archive.blocks(tensor) for tensor in tensors)):
+        yield parts

@@ -100,10 +100,10 @@ def _compare(wanted: Dict[str, Any], given: Dict[str, Any], path: str, found: Li
     for key, value in wanted.items():
         if key not in given:
             found.append('%s%s: missing (write "unknown" where it is not known)' % (path, key))
-        elif isinstance(value, dict) and not isinstance(given[key], dict):
-            found.append("%s%s: expected an object, found %s" % (path, key, type(given[key]).__name__))
         elif given[key] is None and value is not None:
             found.append('%s%s: null (write "unknown" where it is not known)' % (path, key))
+        elif isinstance(value, dict) and not isinstance(given[key], dict):
+            found.append("%s%s: expected an object, found %s" % (path, key, type(given[key]).__name__))
         elif isinstance(value, list) and not isinstance(given[key], list):
             found.append("%s%s: expected a list, found %s" % (path, key, type(given[key]).__name__))
         elif isinstance(value, dict) and value:

@@ -155,7 +155,10 @@ def read_unit(place: UnitPlace) -> Unit:
             trace, trace_keys = _read_trace(place)
         except DumpError:
             broken.append("construct.json")  # costs what a missing one costs; whoever reads the unit says so
-    entries, interrupted, marks = _read_entries(data or {})
+    try:
+        entries, interrupted, marks = _read_entries(data or {})
+    except RecursionError:
+        raise DumpError("Cannot read %s: its values nest too deep. Is it a dump.json of msprobe?" % _shown(place, "dump.json"))
     killed = place.has_json and not entries and bool(files)
     listed = {record.file for records in entries.values() for record in records}
     if not entries:

@@ -11,7 +11,7 @@ import os
 import pickletools
 import struct
 import zipfile
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .errors import DumpError
 
@@ -31,7 +31,7 @@ _LARGEST_PICKLE = 1 << 14  # bytes; a tensor's pickle has 150 to 2000
 # What zipfile, pickletools and the walk raise on cut or foreign bytes.
 _DAMAGE = (
     zipfile.BadZipFile, ValueError, LookupError, EOFError, NotImplementedError, struct.error, RuntimeError,
-    AttributeError, TypeError,
+    AttributeError, TypeError, Warning,
 )  # fmt: skip
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 
@@ -91,28 +91,40 @@ def read_header(path: str) -> PtTensor:
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error))
     except _DAMAGE as error:
-        raise _unreadable(path, "it is no file of torch.save (%s)" % (error or type(error).__name__))
+        raise _unreadable(path, "it is no file of torch.save (%s)" % (str(error) or type(error).__name__))
 
 
 def read_bytes(tensor: PtTensor, most: Optional[int] = None) -> bytes:
     """The bytes of a contiguous tensor, whole or the first ``most``. Raises DumpError if it is a strided view."""
+    wanted = tensor.elements * tensor.item_size
+    return b"".join(blocks(tensor, wanted if most is None else min(wanted, most)))
+
+
+def blocks(tensor: PtTensor, most: Optional[int] = None) -> Iterator[bytes]:
+    """The bytes of a contiguous tensor, or the first ``most``, in blocks: a short one, then 256 KiB each.
+
+    Raises DumpError if it is a strided view, or if the file ends early.
+    """
     if not tensor.contiguous:
         raise _unreadable(tensor.path, "it is a strided view")
-    wanted = tensor.elements * tensor.item_size
-    wanted = wanted if most is None else min(wanted, most)
+    left = tensor.elements * tensor.item_size if most is None else most
+    size = 4096  # tells most unequal tensors apart
     try:
         with open(tensor.path, "rb") as file:
             file.seek(tensor.start)
-            data = file.read(wanted)
+            while left:
+                data = file.read(min(size, left))
+                if not data:
+                    raise _unreadable(tensor.path, "it ends %d bytes before its data does" % left)
+                yield data
+                left, size = left - len(data), 1 << 18
     except OSError as error:
         raise _unreadable(tensor.path, error.strerror or str(error))
-    if len(data) != wanted:
-        raise _unreadable(tensor.path, "it ends after %d of %d data bytes" % (len(data), wanted))
-    return data
 
 
 def _unreadable(path: str, why: str) -> DumpError:
-    shown = why if len(why) <= 300 else why[:300] + " …"  # what a hostile file holds must not fill the screen
+    # What a hostile file holds must neither fill the screen nor steer it.
+    shown = "".join(sign if sign.isprintable() else "?" for sign in why[:300]) + (" …" if len(why) > 300 else "")
     return DumpError("Cannot read %s: %s. Copy or dump the file again." % (os.path.basename(path), shown.rstrip(". ")))
 
 

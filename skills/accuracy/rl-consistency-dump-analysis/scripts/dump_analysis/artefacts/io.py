@@ -45,7 +45,8 @@ def of_value(value: Any, kind: type[T], shown: str, *, written_by_people: bool =
         raise DumpError(f"Cannot use {shown}: {_with_path(str(error))}. Mend the field and try again.") from None
     unknown = _unknown_keys(value, msgspec.to_builtins(made, enc_hook=_known_to_itself), "")
     if unknown and written_by_people:
-        raise DumpError(f"Cannot use {shown}: {unknown[0]}. Remove the key or correct it.")
+        end = "" if unknown[0].endswith("?") else "."
+        raise DumpError(f"Cannot use {shown}: {unknown[0]}{end} Remove the key or correct it.")
     return made, [f"{shown}: {text}, ignored" for text in unknown]
 
 
