@@ -169,6 +169,12 @@ def test_the_second_output_of_the_last_exact_module_is_uncompared(tmp_path: Path
     assert first.uncompared_before == [f"{entry_of('n')}.output.1"] * 2
 
 
+def test_the_second_output_of_the_diverging_module_is_not_before_it(tmp_path: Path) -> None:
+    train = {entry_of("n"): {"output": [number(1.0)]}, entry_of("m"): {"output": [number(3.0), number(6.0)]}}
+    infer = {**train, entry_of("m"): {"output": [number(4.0), number(6.0)]}}
+    assert found(tmp_path, rows_of("nm"), train=train, infer=infer) == FirstDivergence("m", 1, True, [])
+
+
 def test_what_runs_backward_or_holds_nothing_is_not_listed(tmp_path: Path) -> None:
     """Gradients come after; outputs without elements have no value."""
     entries: dict[str, Any] = {

@@ -53,11 +53,12 @@ def test_one_place_in_several_layers_is_one_weight() -> None:
         (result("w", "DTYPE_DIFF", 1), False),
         (result("w", "SHAPE_DIFF", None, SidesShape([2], [3])), False),
         (result("w", "NONFINITE", 1), False),
+        (result("w", "NONFINITE", 0), False),
         (result("w", "EXACT", 0), True),
     ],
 )
 def test_what_counts_as_an_equal_weight(row: BoundaryResult, equal: bool) -> None:
-    """The same values in a wider format are one weight; another shape or a NaN is not."""
+    """The same values in a wider format are one weight; another shape or a NaN, even on both sides, is not."""
     found = compared([row])
     assert (found.equal, len(found.differing)) == (int(equal), int(not equal))
 

@@ -16,8 +16,8 @@ COLLECTOR = ROOT / "skills/accuracy/rl-prefill-consistency-dump"
 FLOOR = {
     "msprobe_files": 0,
     "artefacts": 1, "boundaries": 1, "floats": 1, "sides": 1, "cli": 1,
-    "wording": 2, "tensors": 2,
-    "tally": 3, "comparable": 3,
+    "wording": 2, "layouts": 2, "tensors": 3,
+    "tally": 3, "comparable": 4,
     "mapping": 4, "pairs": 4,
     "gate": 5, "weights": 5, "probe": 5,
     "divergence": 7,
