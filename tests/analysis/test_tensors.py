@@ -257,7 +257,7 @@ def test_a_take_of_heads_is_split_and_merged(place: Path) -> None:
 def test_a_reshape_that_cannot_be_followed_is_refused(place: Path) -> None:
     """Rows 0, 2, 3, 7 in twos, then turned: no two axes say that. Catches wrong data instead of an error that names the op."""
     ops = [{"op": "take", "axis": 0, "index": [0, 2, 3, 7]}, {"op": "reshape", "shape": [2, 2, 3]}, {"op": "permute", "axes": [1, 0, 2]}]
-    with pytest.raises(OperandError, match=r"sources\[0\]\.steps\[1\].*reshape before the take"):
+    with pytest.raises(OperandError, match=r"sources\[0\]\.steps\[1\].*reshape first"):
         read_whole(place, np.arange(24).reshape(8, 3), *ops)
 
 

@@ -14,7 +14,7 @@ _LONGEST_ANSWER = 1990  # characters; what agents read without cutting
 
 EXIT_CODES = """exit codes:
   0  an answer was written
-  2  cannot: wrong call, unreadable input, or nothing to compare (the artefact is still written and says not_run)
+  2  cannot: wrong call, unreadable input, or nothing to compare (then the artefact is written and says not_run)
 """
 
 _FLAGS: dict[str, dict[str, Any]] = {

@@ -34,12 +34,20 @@ def check_comparable(train: Side, infer: Side) -> None:
 
 
 def duplicates(side: Side) -> list[str]:
-    """Folder names of units that share their step and rank with another."""
-    seen: dict[tuple[int, int], list[str]] = {}
+    """Folders of units that share their step and rank with another, as short as tells them apart."""
+    seen: dict[tuple[int, int], list[list[str]]] = {}
     for unit in side.units:
-        tail = unit.place.folder.split(os.sep)[-2:]
-        seen.setdefault((unit.place.step, unit.place.rank), []).append("/".join(tail))
-    return [name for found in seen.values() if len(found) > 1 for name in found]
+        seen.setdefault((unit.place.step, unit.place.rank), []).append(unit.place.folder.split(os.sep))
+    return [name for found in seen.values() if len(found) > 1 for name in _tails(found)]
+
+
+def _tails(folders: list[list[str]]) -> list[str]:
+    """The last parts of each path, at least two, until no two are the same."""
+    for parts in range(2, max(map(len, folders)) + 1):
+        names = ["/".join(folder[-parts:]) for folder in folders]
+        if len(set(names)) == len(names):
+            return names
+    return ["/".join(folder) for folder in folders]
 
 
 def captured_layers(side: Side) -> int:

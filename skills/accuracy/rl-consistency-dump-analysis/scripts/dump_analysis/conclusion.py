@@ -174,18 +174,19 @@ def _summary_first(results: BoundaryResults) -> Worded:
 
 def _summary_counts(results: BoundaryResults, mapping: SemanticMapping | None, weights: WeightsCompared) -> Worded:
     counts = results.counts
-    left = mapping.unmapped if mapping else None
-    told = {"train_left": len(left.train), "infer_left": len(left.infer)} if left else {}
-    return word(
-        "sum_counts_left" if left else "sum_counts",
+    boundaries = word(
+        "count_boundaries",
         exact=counts.get("EXACT", 0),
         all=sum(counts.values()),
         differ=sum(counts.get(status, 0) for status in DIVERGED),
         gaps=sum(counts.get(status, 0) for status in GAPS),
-        weights=len(results.weights),
-        weights_equal=weights.equal,
-        **told,
     )
+    differ = weights.compared - weights.equal
+    of_weights = word("count_weights", all=len(results.weights), equal=weights.equal, differ=differ, gaps=weights.gaps)
+    left = mapping.unmapped if mapping else None
+    if left is None:
+        return word("sum_counts", boundaries=boundaries, weights=of_weights)
+    return word("sum_counts_left", boundaries=boundaries, weights=of_weights, train=len(left.train), infer=len(left.infer))
 
 
 def _would_decide(

@@ -14,6 +14,7 @@ from msprobe_files.pt_archive import PtTensor
 from .floats import Array
 
 Axis = range | Array
+_LARGEST_TABLE = 1 << 22  # offsets
 _LARGEST_INNER = 128 * 1024  # bytes of a table of inner offsets
 
 
@@ -94,6 +95,8 @@ def _merged(outer: Axis, inner: Axis) -> Axis:
     if isinstance(outer, range) and isinstance(inner, range) and outer.step == len(inner) * inner.step:
         first = outer.start + inner.start
         return range(first, first + len(outer) * outer.step, inner.step)
+    if len(outer) * len(inner) > _LARGEST_TABLE:
+        raise OperandError("steps", "a reshape that merges axes after a take or permute into more than 2**22 places; reshape first")
     merged: Array = (table(outer)[:, None] + table(inner)[None, :]).reshape(-1)
     return merged
 
@@ -112,7 +115,7 @@ def _split(run: Axis, sizes: list[int], where: str) -> list[Axis]:
     grid = run.reshape(sizes[0], rest)
     inner = grid[0] - grid[0, 0]
     if not np.array_equal(grid, grid[:, :1] + inner[None, :]):
-        raise OperandError(where, "a reshape that splits an axis after a take which is not regular along it; reshape before the take")
+        raise OperandError(where, "a reshape that splits an axis which a take or permute has made irregular; reshape first")
     return [grid[:, 0], *_split(inner, sizes[1:], where)]
 
 

@@ -165,10 +165,11 @@ def refuse_inside(output: str | Path, paths: Sequence[str]) -> None:
     """Raise DumpError where an output would be written into a dump of these paths: analysis never writes there."""
     target = os.path.realpath(output)
     for path in paths:
-        for place in units.find_units(path):
-            folders = {os.path.realpath(place.folder), os.path.realpath(place.tensor_folder)}
-            if any(os.path.commonpath([target, folder]) == folder for folder in folders):
-                raise DumpError(f"Cannot write to {output}: it lies in the dump {path}. Choose a folder outside.")
+        folders = {os.path.realpath(folder) for place in units.find_units(path) for folder in (place.folder, place.tensor_folder)}
+        if os.path.isdir(path):
+            folders.add(os.path.realpath(path))
+        if any(os.path.commonpath([target, folder]) == folder for folder in folders):
+            raise DumpError(f"Cannot write to {output}: it lies in the dump {path}. Choose a folder outside.")
 
 
 def forget_answers(folder: Path) -> None:

@@ -250,6 +250,7 @@ def _caster(before: str, after: str) -> Callable[[Array], Array]:
     return lambda raw: floats.rounded(floats.values(raw, before), after)
 
 
+# The addition is done in float32 for 16-bit formats; torch rounds an addend that they cannot hold first.
 def _adder(dtype: str, value: float, where: str) -> Callable[[Array], Array]:
     if floats.is_integer(dtype):
         limits = np.iinfo(floats.FORMATS[dtype].raw)

@@ -214,19 +214,20 @@ TABLE: dict[str, tuple[str, str]] = {
     "sum_no_divergence": ("No compared boundary differs.", "已比较的边界没有差异。"),
     "sum_nothing": ("There is no first divergence to name.", "没有可指出的首个分歧。"),
     "sum_counts": (
-        "{exact} of {all} boundaries are EXACT, {differ} differ, {gaps} were not compared; of {weights} weights {weights_equal} are equal.",
-        "{all} 个边界中 {exact} 个 EXACT，{differ} 个不同，{gaps} 个未比较；{weights} 个权重中 {weights_equal} 个相等。",
+        "{boundaries}; {weights}.",
+        "{boundaries}；{weights}。",
     ),
     "sum_counts_left": (
-        (
-            "{exact} of {all} boundaries are EXACT, {differ} differ, {gaps} were not compared; "
-            "of {weights} weights {weights_equal} are equal; "
-            "{train_left} recorded tensors of train and {infer_left} of infer stand in no row."
-        ),
-        (
-            "{all} 个边界中 {exact} 个 EXACT，{differ} 个不同，{gaps} 个未比较；{weights} 个权重中 {weights_equal} 个相等；"
-            "train 有 {train_left} 个、infer 有 {infer_left} 个已记录的张量不在任何一行中。"
-        ),
+        "{boundaries}; {weights}; {train} recorded tensors of train and {infer} of infer stand in no row.",
+        "{boundaries}；{weights}；train 有 {train} 个、infer 有 {infer} 个已记录的张量不在任何一行中。",
+    ),
+    "count_boundaries": (
+        "{exact} of {all} boundaries are EXACT, {differ} differ, {gaps} were not compared",
+        "{all} 个边界中 {exact} 个 EXACT，{differ} 个不同，{gaps} 个未比较",
+    ),
+    "count_weights": (
+        "of {all} weights {equal} are equal, {differ} differ, {gaps} were not compared",
+        "{all} 个权重中 {equal} 个相等，{differ} 个不同，{gaps} 个未比较",
     ),
     "start_of_model": ("the model's inputs", "模型输入"),
     # --- conclusion: what would decide ---

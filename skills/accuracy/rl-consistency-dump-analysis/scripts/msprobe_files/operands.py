@@ -16,7 +16,7 @@ from .pt_archive import ITEM_SIZES
 Shape = Tuple[int, ...]
 _LARGEST = sys.float_info.max
 COMBINES = (None, "sum", "cat", "zeros")
-# op -> its fields: name -> (type, required)
+# op -> its fields, and whether each is required
 _FIELDS: Dict[str, Dict[str, bool]] = {
     "squeeze": {"axis": True},
     "slice": {"axis": True, "start": False, "stop": False},
@@ -120,6 +120,30 @@ def parse(value: Any) -> Operand:
     elif axis is None:
         axis = -1
     return Operand(sources, combine, axis)
+
+
+def known_only(value: Any) -> Any:
+    """An operand's JSON without keys that `parse` does not know: for files that another release wrote."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: item for key, item in value.items() if key in ("sources", "combine", "axis")}
+    if isinstance(kept.get("sources"), list):
+        kept["sources"] = [_known_source(source) for source in kept["sources"]]
+    return kept
+
+
+def _known_source(source: Any) -> Any:
+    if not isinstance(source, dict):
+        return source
+    kept = {key: item for key, item in source.items() if key in ("name", "rank", "dump_step", "steps")}
+    if isinstance(kept.get("steps"), list):
+        kept["steps"] = [_known_op(op) for op in kept["steps"]]
+    return kept
+
+
+def _known_op(op: Any) -> Any:
+    fields = _FIELDS.get(str(op.get("op"))) if isinstance(op, dict) else None
+    return op if fields is None else {key: item for key, item in op.items() if key == "op" or key in fields}
 
 
 def as_json(operand: Operand) -> Any:

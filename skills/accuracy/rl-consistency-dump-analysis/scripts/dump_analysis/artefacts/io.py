@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msprobe_files.errors import DumpError
-from msprobe_files.operands import Operand, as_json, parse
+from msprobe_files.operands import Operand, as_json, known_only, parse
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -40,7 +40,7 @@ def of_value(value: Any, kind: type[T], shown: str, *, written_by_people: bool =
     """Like `read`, from parsed JSON; ``shown`` names the file in messages."""
     _check_schema(value, kind, shown)
     try:
-        made = msgspec.convert(value, kind, dec_hook=_decode)
+        made = msgspec.convert(value, kind, dec_hook=_decode if written_by_people else _decode_known)
     except (msgspec.ValidationError, RecursionError) as error:
         raise DumpError(f"Cannot use {shown}: {_with_path(str(error))}. Mend the field and try again.") from None
     unknown = _unknown_keys(value, msgspec.to_builtins(made, enc_hook=_known_to_itself), "")
@@ -113,6 +113,10 @@ def _decode(kind: type, value: Any) -> Any:
     if kind is Operand:
         return parse(value)
     raise TypeError(f"no JSON form for {kind.__name__}")
+
+
+def _decode_known(kind: type, value: Any) -> Any:
+    return _decode(kind, known_only(value))
 
 
 def _umask() -> int:

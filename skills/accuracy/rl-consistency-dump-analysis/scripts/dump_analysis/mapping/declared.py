@@ -42,16 +42,22 @@ def as_declared(mapping: SemanticMapping) -> SemanticMapping:
 
 
 def with_unmapped(mapping: SemanticMapping, train: Side, infer: Side) -> SemanticMapping:
-    """The mapping with the recorded tensors that it leaves out (reads many files, so only where it is written)."""
+    """The mapping with the recorded tensors that it leaves out, weights that it cuts only in part among them.
+
+    Reads many files, so only done where the mapping is written.
+    """
     left = {}
     for side in (train, infer):
         recorded = [place for places in side.by_name.values() for place in places if place.record.category != "parameters_grad"]
-        left[side.label] = sorted(set(named.left_out(mapping, side, recorded)))
+        left[side.label] = sorted({*named.left_out(mapping, side, recorded), *named.partly_named(mapping, side)})
     return msgspec.structs.replace(mapping, unmapped=Unmapped(left["train"], left["infer"]))
 
 
 def _row(row: Row, train: Side, infer: Side) -> Row:
-    left, right = _operand(train, row.train), _operand(infer, row.infer)
+    try:
+        left, right = _operand(train, row.train), _operand(infer, row.infer)
+    except DumpError as error:
+        raise DumpError(f"{error} (boundary {row.boundary})") from None
     module = row.module or Modules(_module(train, left), _module(infer, right))
     return msgspec.structs.replace(row, train=left, infer=right, module=module)
 

@@ -1,10 +1,11 @@
 """What a mapping says something about: the tensors that it names, and those that equal one of them or the value of a row."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msprobe_files.errors import DumpError
-from msprobe_files.operands import Operand, OperandError, Source
+from msprobe_files.operands import Op, Operand, OperandError, Source, shape_after
 
 from dump_analysis import tensors
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
@@ -41,6 +42,26 @@ def left_out(mapping: SemanticMapping, side: Side, asked: Sequence[Place]) -> li
         return [place.record.name for place in rest if not _is_known(side, place, known, files)]
     finally:
         files.close()
+
+
+def partly_named(mapping: SemanticMapping, side: Side) -> list[str]:
+    """Weights of which rows cut out less than all: the rest of a fused matrix may differ unseen."""
+    cuts: dict[_Key, set[tuple[Op, ...]]] = {}
+    places: dict[_Key, Place] = {}
+    for source in (source for operand in _operands(mapping, side.label) for source in operand.sources):
+        place = resolve(side, source)
+        if place is not None and place.record.category == "parameters":
+            cuts.setdefault(_key(place), set()).add(source.steps or ())
+            places[_key(place)] = place
+    return [key.name for key, steps in cuts.items() if _covers_less(places[key], steps)]
+
+
+def _covers_less(place: Place, cuts: set[tuple[Op, ...]]) -> bool:
+    try:
+        tensor = tensors.header(place)
+        return sum(math.prod(shape_after(steps, tensor.shape)) for steps in cuts) < tensor.elements
+    except (DumpError, OperandError):
+        return False  # the comparison itself says what is wrong with the file or the ops
 
 
 def _operands(mapping: SemanticMapping, label: str) -> list[Operand]:
