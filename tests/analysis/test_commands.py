@@ -109,6 +109,16 @@ def test_a_mapping_that_is_no_json(clean: Sample, tmp_path: Path) -> None:
     assert "rows.json" in ran.stderr
 
 
+def test_rows_against_the_order_of_both_sides_are_warned_of(clean: Sample, tmp_path: Path) -> None:
+    """A list turned around would name the last boundary as the first divergence, and nobody would know."""
+    rows = json.loads(clean.mapping.read_text())["boundaries"]
+    listed = [{key: row[key] for key in ("boundary", "train", "infer")} for row in rows]
+    straight, _ = analyze(clean, listed, tmp_path)
+    assert straight.stderr == ""
+    turned, _ = analyze(clean, listed[::-1], tmp_path)
+    assert "check the order of the rows" in turned.stderr
+
+
 # --- nothing to compare ---
 
 

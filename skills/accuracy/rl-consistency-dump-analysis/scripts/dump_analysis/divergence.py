@@ -42,6 +42,29 @@ def first_divergence(results: Sequence[BoundaryResult], mapping: SemanticMapping
     return FirstDivergence(results[at].boundary, results[at].order, timed and not gaps and not between, gaps + between)
 
 
+def against_time(results: Sequence[BoundaryResult], train: Side, infer: Side) -> tuple[str, str] | None:
+    """The first two boundaries that stand in the mapping against the order in which *both* sides made them.
+
+    Only outputs are asked: an input was made some time before it was taken.
+    """
+    clocks = [(side, _Clock(side.units[0])) for side in (train, infer) if len(side.units) == 1 and side.units[0].order_known]
+    if len(clocks) < 2:
+        return None
+    before: tuple[str, list[float]] | None = None
+    for result in results:
+        operands = [(side, clock, _operand(result, side.label)) for side, clock in clocks]
+        if any(operand is None or any(".output." not in source.name for source in operand.sources) for _, _, operand in operands):
+            continue
+        moments = [clock.of(side, operand) for side, clock, operand in operands]
+        made = [moment for moment in moments if moment is not None]
+        if len(made) < 2:
+            continue
+        if before is not None and all(now < then for now, then in zip(made, before[1], strict=True)):
+            return before[0], result.boundary
+        before = result.boundary, made
+    return None
+
+
 def _outputs_between(side: Side, last: BoundaryResult | None, first: BoundaryResult, mapping: SemanticMapping) -> list[str]:
     """Recorded outputs of one side that ended between two boundaries and that the comparison says nothing about."""
     found: list[Place] = []

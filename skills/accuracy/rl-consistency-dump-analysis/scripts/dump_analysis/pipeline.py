@@ -85,7 +85,11 @@ def gate_step(
         overall=divergence.overall(boundaries, weights),
     )
     io.write(output, results)
-    return results, Told(_why_not_run(results, train, infer), [note.text for note in notes])
+    warnings = [note.text for note in notes]
+    turned = divergence.against_time(boundaries, train, infer)
+    if turned is not None:
+        warnings.append(f"{turned[1]} stands after {turned[0]} in the mapping, but both sides made it before: check the order of the rows")
+    return results, Told(_why_not_run(results, train, infer), warnings)
 
 
 def _why_not_run(results: BoundaryResults, train: Side, infer: Side) -> list[str]:
