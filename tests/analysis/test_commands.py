@@ -360,3 +360,50 @@ def test_a_script_copied_without_its_folder_says_so(tmp_path: Path) -> None:
 def test_every_sample_says_where_it_comes_from() -> None:
     for pair in [*SAMPLES.glob("*/pair.json"), SAMPLES / "versions/pair.json"]:
         assert (pair.parent / "PROVENANCE.md").is_file()
+
+
+# --- where artefacts go ---
+
+
+def test_a_device_is_written_to_and_never_replaced(clean: Sample, tmp_path: Path) -> None:
+    """Renaming a file over /dev/null or /dev/stdout would take it away from the whole machine; a pipe stands for them."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        ran = run_command(
+            "analyze_dump_boundaries.py", "--train", clean.train, "--infer", clean.infer, "--mapping", clean.mapping, "--output", pipe
+        )
+        written = reader.communicate()[0]
+    assert ran.returncode == 0
+    assert json.loads(written)["schema"] == "boundary_results/1"
+    assert pipe.is_fifo()
+
+
+def test_a_link_keeps_pointing_to_its_file(clean: Sample, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "results.json").symlink_to(tmp_path / "real" / "results.json")
+    analyze(clean, [{"boundary": "embedding.out", **NAMES}], tmp_path)
+    assert (tmp_path / "results.json").is_symlink()
+    assert (tmp_path / "real" / "results.json").is_file()
+
+
+@pytest.mark.parametrize("place", ["a file", "in the dump"])
+def test_a_place_that_cannot_be_written_is_one_clear_line(place: str, clean: Sample, tmp_path: Path) -> None:
+    train = copy_side(clean.train, tmp_path / "train")
+    taken = tmp_path / "taken"
+    taken.touch()
+    out = taken if place == "a file" else train / "analysis"
+    ran = run_command("diagnose.py", "--train", train, "--infer", clean.infer, "--mapping", clean.mapping, "--output-dir", out)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert ran.stderr.startswith("Cannot write")
+
+
+def test_chinese_on_a_terminal_without_it(clean: Sample, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, SCRIPTS / "probe_dump.py", "--train", clean.train, "--lang", "zh-CN"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")

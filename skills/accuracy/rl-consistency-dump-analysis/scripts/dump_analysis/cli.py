@@ -3,6 +3,7 @@
 from __future__ import annotations  # an older Python must get as far as the line that says it is too old
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -87,6 +88,9 @@ def run(main: Callable[[], int]) -> NoReturn:
     if sys.version_info < (3, 10):  # noqa: UP036  # the folder is copied into environments of any age
         fail(f"Cannot run: Python {sys.version.split()[0]} is too old. Use Python 3.10 or newer.")
         sys.exit(CANNOT)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # an answer in Chinese must not fail on a terminal without it
     try:
         code = main()
         sys.stdout.flush()

@@ -179,7 +179,10 @@ def refuse_inside(output: str | Path, paths: Sequence[str]) -> None:
 def forget_answers(folder: Path) -> None:
     """Remove the answers of an earlier run, so that none is left beside a run that fails."""
     for name in (RESULTS, CONCLUSION):
-        (folder / name).unlink(missing_ok=True)
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise DumpError(f"Cannot write to {folder}: {error.strerror}. Choose another folder.") from None
 
 
 def sentences(found: Conclusion, language: Language) -> list[str]:

@@ -69,8 +69,12 @@ def text_of(artefact: msgspec.Struct) -> str:
 
 def write_bytes(path: str | Path, data: bytes) -> None:
     """Write a file so that its final name never holds a part of it, whenever the process is stopped."""
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link keeps pointing to the file
     try:
+        given = Path(path)
+        if given.exists() and not given.is_file() and not given.is_dir():
+            given.write_bytes(data)  # a device or pipe, such as /dev/stdout, is written to and never replaced
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
         try:
@@ -82,7 +86,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise DumpError(f"Cannot write {path}: {error.strerror}. Choose another folder.") from None
+        raise DumpError(f"Cannot write {path}: {error.strerror or error}. Choose another place.") from None
 
 
 def digest_of_file(path: str | Path) -> str:
