@@ -407,3 +407,48 @@ def test_chinese_on_a_terminal_without_it(clean: Sample, tmp_path: Path) -> None
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("field", ["overall", "counts", "first_divergence"])
+def test_results_that_contradict_their_rows_are_refused(field: str, clean: Sample, tmp_path: Path) -> None:
+    """An edited file that says exact above rows that differ must not become a conclusion."""
+    run_command("diagnose.py", "--train", clean.train, "--infer", clean.infer, "--mapping", clean.mapping, "--output-dir", tmp_path)
+    (tmp_path / "conclusion.json").unlink()
+    changes = {"overall": "exact", "counts": {"EXACT": 44}, "first_divergence": None}
+    edit_json(tmp_path / "boundary_results.json", lambda results: results.update({field: changes[field]}))
+    ran = run_command("conclude.py", "--workdir", tmp_path)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert field in ran.stderr
+    assert not (tmp_path / "conclusion.json").exists()
+
+
+def test_a_failed_run_leaves_no_older_answer(clean: Sample, tmp_path: Path) -> None:
+    """Else the next step would answer from it."""
+    side = copy_side(clean.infer, tmp_path / "infer")
+    pair = clean._replace(infer=side)
+    analyze(pair, [{"boundary": "embedding.out", **NAMES}], tmp_path)
+    dump = unit_of(side) / "dump.json"
+    dump.write_bytes(dump.read_bytes()[:500])
+    ran, results = analyze(pair, [{"boundary": "embedding.out", **NAMES}], tmp_path)
+    assert (ran.returncode, results) == (2, {})
+
+
+def test_an_input_is_never_overwritten(clean: Sample, tmp_path: Path) -> None:
+    mapping = tmp_path / "boundary_results.json"
+    shutil.copyfile(clean.mapping, mapping)
+    pair = ("--train", clean.train, "--infer", clean.infer, "--mapping", mapping)
+    for command, *more in (["analyze_dump_boundaries.py", "--output", mapping], ["diagnose.py", "--output-dir", tmp_path]):
+        ran = run_command(command, *pair, *more)
+        assert ran.returncode == 2
+        assert "it is an input" in ran.stderr
+    assert mapping.read_bytes() == clean.mapping.read_bytes()
+
+
+def test_a_file_of_another_shape_than_recorded_is_missing(clean: Sample, tmp_path: Path) -> None:
+    """It is of another run: what is equal by chance must not be EXACT."""
+    side = copy_side(clean.infer, tmp_path / "infer")
+    entry = NAMES["infer"].removesuffix(".output.0")
+    edit_json(unit_of(side) / "dump.json", lambda dump: dump["data"][entry]["output"][0].update(shape=[7, 128]))
+    _, results = analyze(clean._replace(infer=side), [{"boundary": "embedding.out", **NAMES}], tmp_path)
+    assert results["boundaries"][0]["status"] == "MISSING"
+    assert "another run" in results["boundaries"][0]["reason"]["text"]

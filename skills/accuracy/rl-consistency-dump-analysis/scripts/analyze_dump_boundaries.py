@@ -20,6 +20,7 @@ add(value). The order of the list is the order of the model; parameters are comp
 
 import os
 import sys
+from pathlib import Path
 
 try:
     from dump_analysis import cli
@@ -49,7 +50,9 @@ def main() -> int:
     from dump_analysis.artefacts.boundary_results import DIVERGED
 
     output = args.output or pipeline.RESULTS
+    pipeline.require_files({"--mapping": args.mapping})
     pipeline.refuse_inside(output, args.train + args.infer)
+    pipeline.forget([Path(output)], [args.mapping])
     train, infer = pipeline.open_pair(args.train, args.infer)
     mapping, mapped = pipeline.mapping_step(train, infer, args.mapping)
     results, told = pipeline.gate_step(train, infer, mapping, io.digest_of_file(args.mapping), output, quiet=args.quiet)

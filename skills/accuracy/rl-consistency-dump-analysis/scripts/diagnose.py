@@ -45,7 +45,8 @@ def main() -> int:
     folder = Path(args.output_dir)
     pipeline.require_files({"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config})
     pipeline.refuse_inside(folder, args.train + args.infer)
-    pipeline.forget_answers(folder)
+    answers = [folder / pipeline.RESULTS, folder / pipeline.CONCLUSION]
+    pipeline.forget(answers, [args.mapping, args.train_config, args.infer_config])
     _, probed = pipeline.probe_step(args.train, args.infer, folder / pipeline.PROBE)
     train, infer = pipeline.open_pair(args.train, args.infer)
     full, mapped = pipeline.mapping_step(train, infer, args.mapping)

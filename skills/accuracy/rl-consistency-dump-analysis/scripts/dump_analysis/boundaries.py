@@ -3,7 +3,7 @@
 import re
 
 INPUTS = ("input_ids", "positions")
-_LAYER = re.compile(r"^layers\.(\d+)\.(.+)$")
+_LAYER = re.compile(r"^layers\.([0-9]{1,9})\.(.+)$")
 # Where the boundary that a weight makes is not called after it.
 _MADE_BY = {"lm_head": "logits", "router": "router.logits"}
 

@@ -88,6 +88,8 @@ def run(main: Callable[[], int]) -> NoReturn:
     if sys.version_info < (3, 10):  # noqa: UP036  # the folder is copied into environments of any age
         fail(f"Cannot run: Python {sys.version.split()[0]} is too old. Use Python 3.10 or newer.")
         sys.exit(CANNOT)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # closed by the caller: nobody reads
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an answer in Chinese must not fail on a terminal without it

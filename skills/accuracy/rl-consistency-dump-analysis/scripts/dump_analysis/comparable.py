@@ -16,8 +16,7 @@ def check_comparable(train: Side, infer: Side) -> None:
     One folder against itself (always equal), two dumps of one step and rank (which one?), and a side
     whose layers all hold one captured buffer (C17, B18 of the public cases).
     """
-    shared = {os.path.realpath(unit.place.folder) for unit in train.units} & {os.path.realpath(unit.place.folder) for unit in infer.units}
-    if shared:
+    if _folders(train) & _folders(infer):
         raise DumpError("Cannot compare: both sides resolve to the same files. Hand the trainer's dump and the engine's.")
     for side in (train, infer):
         doubled = duplicates(side)
@@ -31,6 +30,11 @@ def check_comparable(train: Side, infer: Side) -> None:
                 f"Cannot compare: {captured} layer outputs on the {side.label} side are bitwise equal: captured buffer, not data. "
                 "Dump again in eager mode, with a copy inside the hook."
             )
+
+
+def _folders(side: Side) -> set[str]:
+    places = [unit.place for unit in side.units if unit.entries]
+    return {os.path.realpath(folder) for place in places for folder in (place.folder, place.tensor_folder)}
 
 
 def duplicates(side: Side) -> list[str]:
@@ -57,13 +61,17 @@ def captured_layers(side: Side) -> int:
     least three layers; outputs of zeros (a dummy run) and single elements prove nothing.
     """
     for unit in side.units:
+        paths = {names.parse_entry(entry).path for entry in unit.entries}
+        parents = {path[:end] for path in paths for end in range(len(path))}
         stacks: dict[tuple[tuple[str, ...], int], list[list[Record]]] = {}
         for entry, records in unit.entries.items():
             parsed = names.parse_entry(entry)
             if parsed.direction == "forward" and names.layer_position(parsed.path) == len(parsed.path) - 1:
                 outputs = [record for record in records if record.category == "output"]
                 stacks.setdefault((names.layer_pattern(parsed.path), parsed.call), []).append(outputs)
-        for layers in stacks.values():
+        # A list of equal leaves (rotary tables) beside layers that hold modules is no stack of layers.
+        deep = {pattern for pattern in map(names.layer_pattern, parents) if any(pattern == key[0] for key in stacks)}
+        for layers in (found for key, found in stacks.items() if not deep or key[0] in deep):
             if len(layers) >= 3 and _all_equal(unit, layers):
                 return len(layers)
     return 0

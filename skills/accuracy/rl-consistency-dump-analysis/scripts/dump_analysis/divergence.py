@@ -125,10 +125,10 @@ class _Clock:
         ]
 
 
-def _ancestors(trace: "dict[str, str | None]", entry: str) -> list[str]:
-    found: list[str] = []
+def _ancestors(trace: "dict[str, str | None]", entry: str) -> set[str]:
+    found: set[str] = set()
     parent = trace.get(entry)
     while parent is not None and parent not in found:
-        found.append(parent)
+        found.add(parent)
         parent = trace.get(parent)
     return found

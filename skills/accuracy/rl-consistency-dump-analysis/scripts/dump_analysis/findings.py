@@ -20,7 +20,7 @@ from .wording import word
 def find(results: BoundaryResults, weights: WeightsCompared, modules: dict[str, Modules]) -> list[Finding]:
     """The findings in the order of their boundaries. ``modules``: the modules of each boundary, where known."""
     places = {result.boundary: at for at, result in enumerate(results.boundaries)}
-    found = [_of_input(result, modules) for result in results.boundaries if result.boundary in INPUTS and result.status in DIVERGED]
+    found = [_of_input(result, modules) for result in results.boundaries if result.boundary in INPUTS and _differs(result)]
     alone = next((result for result in results.boundaries if nonfinite_side(result) is not None), None)
     if alone is not None:
         found.append(_of_nonfinite(alone, modules))
@@ -32,6 +32,11 @@ def find(results: BoundaryResults, weights: WeightsCompared, modules: dict[str, 
     # A weight stands where the boundary that it makes stands; one that makes none that was compared, at the end.
     found.sort(key=lambda finding: places.get(finding.boundary, places.get(made_by(finding.boundary), len(places))))
     return [msgspec.structs.replace(finding, id=f"F{number}") for number, finding in enumerate(found, 1)]
+
+
+def _differs(result: BoundaryResult) -> bool:
+    """Whether values or shapes differ; equal values in another format do not."""
+    return result.status in DIVERGED and (result.status == "SHAPE_DIFF" or bool(result.unequal and result.unequal.count))
 
 
 def evidence(result: BoundaryResult) -> Worded:
@@ -46,7 +51,9 @@ def nonfinite_side(result: BoundaryResult) -> Literal["train", "infer"] | None:
     """The side that alone is non-finite at some place of a boundary, while the other never is; None if there is none."""
     if result.status != "NONFINITE" or result.reason is None or result.reason.kind != "nonfinite_found":
         return None
-    train, infer = result.reason.values["train_alone"], result.reason.values["infer_alone"]
+    train, infer = (result.reason.values.get(key) for key in ("train_alone", "infer_alone"))
+    if not (isinstance(train, int) and isinstance(infer, int) and isinstance(result.reason.values.get("index"), int)):
+        return None  # an edited file
     return "train" if train and not infer else "infer" if infer and not train else None
 
 

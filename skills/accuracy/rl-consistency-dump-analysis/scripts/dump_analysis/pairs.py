@@ -109,6 +109,8 @@ def _header(side: Side, place: Place) -> PtTensor:
         tensor = tensors.header(place)
     except DumpError as error:
         raise Gap("MISSING", word("tensor_unreadable", side=side.label, why=str(error))) from None
+    if record.shape is not None and record.shape != tensor.shape:
+        raise Gap("MISSING", word("other_shape", side=side.label, name=record.name, recorded=list(record.shape), stored=list(tensor.shape)))
     if tensor.elements == 0:
         raise Gap("evidence_missing", word("no_elements", side=side.label, name=record.name))
     return tensor

@@ -13,7 +13,7 @@ from msprobe_files.errors import DumpError
 
 from . import comparable, conclusion, divergence, gate, probe, sides
 from .artefacts import io, semantic_mapping
-from .artefacts.boundary_results import GAPS, BoundaryResults
+from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel
 from .artefacts.conclusion import Conclusion, Input
 from .artefacts.probe import Probe, SideFacts
@@ -106,7 +106,10 @@ def _why_not_run(results: BoundaryResults, train: Side, infer: Side) -> list[str
 
 def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None]) -> tuple[Conclusion, Told]:
     """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json and probe.json."""
+    require_files({"--workdir": str(workdir / RESULTS)})
+    _refuse_same(output, workdir / RESULTS, workdir / MAPPING, workdir / PROBE)
     results, warnings = io.read(workdir / RESULTS, BoundaryResults)
+    _check_consistent(results)
     mapping: SemanticMapping | None = None
     files: list[Input] = []
     facts: Probe | None = None
@@ -125,6 +128,26 @@ def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None]) -
     found = conclusion.conclude(results, mapping, facts, [*dumps, *files])
     io.write(output, found)
     return found, Told([], warnings)
+
+
+def _check_consistent(results: BoundaryResults) -> None:
+    """Raise DumpError where what a file says of all its rows is not what the rows say: it was edited or is damaged."""
+    first = next((row.boundary for row in results.boundaries if row.status in DIVERGED), None)
+    stated = results.first_divergence.boundary if results.first_divergence else None
+    for field, found, expected in (
+        ("overall", results.overall, divergence.overall(results.boundaries, results.weights)),
+        ("counts", results.counts, divergence.counts(results.boundaries)),
+        ("first_divergence.boundary", stated, first),
+    ):
+        if found != expected:
+            raise DumpError(f"Cannot use {RESULTS}: {field}: its rows say {expected}, found {found}. Compare again.")
+
+
+def _refuse_same(output: str | Path, *inputs: str | Path) -> None:
+    """Raise DumpError where an output would take the place of an input."""
+    for path in inputs:
+        if os.path.realpath(output) == os.path.realpath(path):
+            raise DumpError(f"Cannot write to {output}: it is an input. Choose another place.")
 
 
 def _facts_of(path: Path, results: BoundaryResults) -> tuple[Probe, list[str]]:
@@ -176,13 +199,15 @@ def refuse_inside(output: str | Path, paths: Sequence[str]) -> None:
             raise DumpError(f"Cannot write to {output}: it lies in the dump {path}. Choose a folder outside.")
 
 
-def forget_answers(folder: Path) -> None:
-    """Remove the answers of an earlier run, so that none is left beside a run that fails."""
-    for name in (RESULTS, CONCLUSION):
+def forget(answers: Sequence[Path], inputs: Sequence[str | None]) -> None:
+    """Remove the answers of an earlier run, so that none is left beside a run that fails; never an input."""
+    for answer in answers:
+        _refuse_same(answer, *(path for path in inputs if path is not None))
         try:
-            (folder / name).unlink(missing_ok=True)
+            if answer.is_file():
+                answer.unlink()
         except OSError as error:
-            raise DumpError(f"Cannot write to {folder}: {error.strerror}. Choose another folder.") from None
+            raise DumpError(f"Cannot write to {answer}: {error.strerror}. Choose another place.") from None
 
 
 def sentences(found: Conclusion, language: Language) -> list[str]:

@@ -23,7 +23,7 @@ from .layouts import Axis, flat, layout_of, table, without_last_shapes
 from .sides import Place
 
 BLOCK_BYTES = 128 * 1024
-_MOST_OPEN = 200  # far below the usual limit of 1024 open files
+_MOST_OPEN = 32  # far below any limit of open files
 _SPARSE = 4  # a block whose span holds more than this many times its own bytes is fetched piece by piece
 _HEAD = 64  # elements
 _GAP_BYTES = 4096  # pieces closer than this are fetched in one read

@@ -34,7 +34,7 @@ def compared(results: Sequence[BoundaryResult]) -> WeightsCompared:
     for result in results:
         if result.status in GAPS:
             gaps += 1
-        elif result.status != "SHAPE_DIFF" and result.unequal is not None and result.unequal.count == 0 and result.status != "NONFINITE":
+        elif result.status != "SHAPE_DIFF" and result.unequal is not None and result.unequal.count == 0:
             equal += 1
         else:
             together.setdefault(place_of(result.boundary), []).append(result)

@@ -107,6 +107,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "the shapes differ only in axes of size 1: add a squeeze to the operand, or name the tensor alone",
         "形状只差大小为 1 的轴：给 operand 加 squeeze，或只写张量名",
     ),
+    "other_shape": (
+        "{side}: {name} has shape {stored} in its file and {recorded} in dump.json: the file is of another run",
+        "{side}：{name} 的文件形状为 {stored}，dump.json 记录为 {recorded}：文件来自另一次采集",
+    ),
     "nothing_left": ("the mapping's ops leave no elements to compare", "映射的步骤没有留下可比较的元素"),
     "file_changed": ("a file changed while it was read: {why}", "读取期间文件发生变化：{why}"),
     "tensor_unreadable": ("{side}: file unreadable: {why}", "{side}：文件不可读：{why}"),
@@ -261,7 +265,10 @@ def text_of(sentence: Worded, language: Language) -> str:
     """A worded sentence in one language; a kind that this release does not know keeps its English text."""
     if sentence.kind not in TABLE:
         return sentence.text
-    return render(sentence.kind, sentence.values, language)
+    try:
+        return render(sentence.kind, sentence.values, language)
+    except (KeyError, IndexError):  # an edited file lacks a value
+        return sentence.text
 
 
 def _shown(value: Any, language: Language) -> str:

@@ -98,6 +98,8 @@ def find_units(path: str) -> List[UnitPlace]:
     Sorted by step, rank and folder; empty where nothing was dumped.  Raises DumpError where the path
     does not exist or is a file of another kind.
     """
+    if not path:
+        raise DumpError("Cannot find a dump: its path is empty. Is a variable unset?")
     real = os.path.abspath(path)
     if os.path.isfile(real):
         if os.path.basename(real) not in SIBLINGS:
@@ -113,7 +115,7 @@ def find_units(path: str) -> List[UnitPlace]:
 
 def _walk(top: str) -> Iterator[Tuple[str, str]]:
     seen = set()
-    for folder, below, files in os.walk(top, followlinks=True):
+    for folder, below, files in os.walk(top, onerror=_refuse_to_skip, followlinks=True):
         real = os.path.realpath(folder)
         if real in seen:  # a link that leads back
             below[:] = []
@@ -127,6 +129,10 @@ def _walk(top: str) -> Iterator[Tuple[str, str]]:
             yield folder, os.path.join(folder, tensors[0] if tensors else TENSOR_FOLDERS[0])
         elif any(name.endswith(".pt") for name in files):
             yield folder, folder
+
+
+def _refuse_to_skip(error: OSError) -> None:
+    raise DumpError("Cannot list %s: %s. Check its permissions." % (os.path.basename(str(error.filename)), error.strerror))
 
 
 def _place(folder: str, tensor_folder: str) -> UnitPlace:

@@ -1,5 +1,6 @@
 """Reading and writing artefacts: errors with their path, unknown keys, atomic replacement."""
 
+import contextlib
 import difflib
 import hashlib
 import math
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Operand, as_json, known_only, parse
+from msprobe_files.units import SIBLINGS
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -32,7 +34,7 @@ def load(path: str | Path) -> Any:
         raise DumpError(f"Cannot read {path}: {error.strerror}. Check the path.") from None
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DumpError(f"Cannot read {Path(path).name}: {error or 'nested too deeply'}. Mend the JSON.") from None
 
 
@@ -69,6 +71,8 @@ def text_of(artefact: msgspec.Struct) -> str:
 
 def write_bytes(path: str | Path, data: bytes) -> None:
     """Write a file so that its final name never holds a part of it, whenever the process is stopped."""
+    if Path(path).name in SIBLINGS:
+        raise DumpError(f"Cannot write to {path}: that is a file of a dump. Choose another name.")
     target = Path(os.path.realpath(path))  # a link keeps pointing to the file
     try:
         given = Path(path)
@@ -83,7 +87,8 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
         except BaseException:
-            os.unlink(temporary)
+            with contextlib.suppress(FileNotFoundError):  # it may be in place already
+                os.unlink(temporary)
             raise
     except OSError as error:
         raise DumpError(f"Cannot write {path}: {error.strerror or error}. Choose another place.") from None

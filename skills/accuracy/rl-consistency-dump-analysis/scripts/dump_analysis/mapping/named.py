@@ -38,7 +38,9 @@ def left_out(mapping: SemanticMapping, side: Side, asked: Sequence[Place]) -> li
         known: dict[tuple[str, int, bytes], list[Stream]] = {}
         whole = [_whole(place) for place in named.values()]
         for stream in _streams(side, [*whole, *_operands(mapping, side.label)], files):
-            known.setdefault(_fingerprint(stream), []).append(stream)
+            key = _fingerprint(stream)
+            if key is not None:
+                known.setdefault(key, []).append(stream)
         return [place.record.name for place in rest if not _is_known(side, place, known, files)]
     finally:
         files.close()
@@ -98,12 +100,21 @@ def _streams(side: Side, operands: Iterable[Operand], files: Files) -> Iterator[
             continue  # what cannot be read equals nothing; the comparison itself says why
 
 
-def _fingerprint(stream: Stream) -> tuple[str, int, bytes]:
+def _fingerprint(stream: Stream) -> tuple[str, int, bytes] | None:
+    """Dtype, size and first elements; None where they cannot be read."""
     count = elements_of(stream)
-    return stream.dtype, count, stream.read(0, min(count, _HEAD)).tobytes()
+    try:
+        return stream.dtype, count, stream.read(0, min(count, _HEAD)).tobytes()
+    except DumpError:
+        return None
 
 
 def _is_known(side: Side, place: Place, known: dict[tuple[str, int, bytes], list[Stream]], files: Files) -> bool:
-    return any(
-        tensors.same(stream, twin) for stream in _streams(side, [_whole(place)], files) for twin in known.get(_fingerprint(stream), [])
-    )
+    for stream in _streams(side, [_whole(place)], files):
+        key = _fingerprint(stream)
+        try:
+            if key is not None and any(tensors.same(stream, twin) for twin in known.get(key, [])):
+                return True
+        except DumpError:
+            continue  # what cannot be read equals nothing
+    return False
