@@ -37,7 +37,7 @@ def written(sample: Callable[[str], Sample], tmp_path_factory: pytest.TempPathFa
 def test_an_artefact_comes_back_as_it_was(written: list[Path], name: str) -> None:
     """Read, checked against its type, and written again: the same bytes, nothing unknown."""
     text = (written[0] / name).read_text(encoding="utf-8")
-    found, warnings = io.read(written[0] / name, KINDS[name], written_by_people=True)
+    found, warnings = io.of_value(io.load(written[0] / name), KINDS[name], name, written_by_people=True)
     assert warnings == []
     assert io.text_of(found) == text
     assert next(iter(json.loads(text))) == "schema"

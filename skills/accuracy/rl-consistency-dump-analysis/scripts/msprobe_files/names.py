@@ -9,7 +9,6 @@ import re
 from typing import List, NamedTuple, Optional, Tuple
 
 MODULE_PREFIX = "Module"
-CATEGORIES = ("input", "kwargs", "output", "parameters", "parameters_grad")
 # Components that wrappers put into a path without meaning: FSDP1, torch.compile, activation checkpointing, DDP.
 WRAPPERS = frozenset({"_fsdp_wrapped_module", "_orig_mod", "_checkpoint_wrapped_module", "module"})
 

@@ -17,13 +17,9 @@ from msprobe_files.units import SIBLINGS
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def read(path: str | Path, kind: type[T], *, written_by_people: bool = False) -> tuple[T, list[str]]:
-    """The artefact in ``path`` and the warnings about it.
-
-    Unknown keys are refused in files that people write and warned of in others. Raises DumpError,
-    naming the JSON path of what is wrong.
-    """
-    return of_value(load(path), kind, Path(path).name, written_by_people=written_by_people)
+def read(path: str | Path, kind: type[T]) -> tuple[T, list[str]]:
+    """A machine-written artefact in ``path`` and the warnings about it; see `of_value`."""
+    return of_value(load(path), kind, Path(path).name)
 
 
 def load(path: str | Path) -> Any:
@@ -39,7 +35,11 @@ def load(path: str | Path) -> Any:
 
 
 def of_value(value: Any, kind: type[T], shown: str, *, written_by_people: bool = False) -> tuple[T, list[str]]:
-    """Like `read`, from parsed JSON; ``shown`` names the file in messages."""
+    """An artefact from parsed JSON, and the warnings about it; ``shown`` names the file in messages.
+
+    Unknown keys are refused in files that people write and warned of in others. Raises DumpError,
+    naming the JSON path of what is wrong.
+    """
     _check_schema(value, kind, shown)
     try:
         made = msgspec.convert(value, kind, dec_hook=_decode if written_by_people else _decode_known)
