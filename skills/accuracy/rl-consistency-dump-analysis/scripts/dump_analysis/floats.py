@@ -50,6 +50,15 @@ def is_integer(dtype: str | None) -> bool:
     return dtype in FORMATS and FORMATS[dtype].kind in ("int", "bool")
 
 
+def zeros(raw: Array, dtype: str) -> Array:
+    """Which raw elements are zero, of either sign. Complex elements are handed in as their `parts`."""
+    if dtype == "float8_e8m0fnu":  # has no zero
+        return np.zeros(raw.shape, bool)
+    signed = FORMATS[dtype].kind == "float" and not dtype.endswith("fnuz")
+    found: Array = (raw << raw.dtype.type(1) if signed else raw) == 0
+    return found
+
+
 def values(raw: Array, dtype: str) -> Array:
     """Exact values of raw elements: float64 as it is, every other float as float32, integers as they are.
 

@@ -1,17 +1,20 @@
-"""The exact gate: are the two sides of each mapping row equal, bit for bit, and if not, how many elements differ."""
+"""The exact gate: are the two sides of each mapping row equal, bit for bit, and if not, what the difference measures."""
 
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from . import floats
+from . import floats, heads, measure, tokens
 from .artefacts.boundary_results import BoundaryResult, SidesCount, SidesDtype, SidesOperand, SidesShape, Special, Status, Unequal
 from .artefacts.common import Worded
 from .artefacts.semantic_mapping import MissingRow, Row
+from .grids import grid_of
+from .measure import Measure
 from .pairs import Found, Gap, Pair, Walked, find_pairs, walk
 from .sides import Side
 from .tally import Tally
 from .tensors import Stream
+from .where import Axes, where
 from .wording import word
 
 
@@ -32,17 +35,24 @@ def compare(
     for row, gap in gaps:
         done.append(_gap_result(row, gap, None))
         advance()
-    tallies: dict[str, Tally] = {}
+    counted = tokens.tokens_of(pairs)
+    widths = heads.widths(pairs)
+    open_rows: dict[str, Measure] = {}
 
-    def tally_of(pair: Pair, left: Stream, right: Stream) -> Tally:
-        tallies[pair.row.boundary] = Tally(left.dtype, right.dtype)
-        return tallies[pair.row.boundary]
+    def measure_of(pair: Pair, left: Stream, right: Stream) -> Measure:
+        grid = grid_of(pair.row.boundary, left.shape, counted.compared if counted else None)
+        formats = [place.record.dtype or tensor.dtype for found in (pair.train, pair.infer) for place, tensor in found.each()]
+        open_rows[pair.row.boundary] = Measure(grid, left, right, formats)
+        return open_rows[pair.row.boundary]
 
-    for pair, ended in walk(pairs, tally_of):
+    for pair, ended in walk(pairs, measure_of):
         if isinstance(ended, Gap):
             done.append(_gap_result(pair.row, ended, pair))
+            open_rows.pop(pair.row.boundary, None)
         else:
-            done.append(_result(pair, ended, tallies.pop(pair.row.boundary, None)))
+            taken = open_rows.pop(pair.row.boundary, None)
+            numbers = tokens.numbers(counted, pair, taken.grid) if taken else None
+            done.append(_result(pair, ended, taken, Axes(numbers, widths.get(pair.row.boundary))))
         advance()
     return sorted(done, key=lambda result: result.order), _dtype_notes(pairs)
 
@@ -58,27 +68,35 @@ def _recorded(pair: Pair) -> SidesDtype:
     return SidesDtype(*(found.places[0].record.dtype or found.tensors[0].dtype for found in (pair.train, pair.infer)))
 
 
-def _result(pair: Pair, walked: Walked, tally: Tally | None) -> BoundaryResult:
-    """``tally`` is None where the shapes differ and no block was compared."""
+def _result(pair: Pair, walked: Walked, taken: Measure | None, axes: Axes) -> BoundaryResult:
+    """``taken`` is None where the shapes differ and no block was compared."""
     row, train, infer = pair.row, walked.train.shape, walked.infer.shape
     result = BoundaryResult(row.boundary, row.order, "SHAPE_DIFF", dtype=_recorded(pair), ops_applied=SidesOperand(row.train, row.infer))
-    if tally is None:
+    if taken is None:
         but_ones = [size for size in train if size != 1] == [size for size in infer if size != 1]
         reason = word("shapes_but_ones") if but_ones else None
         return msgspec.structs.replace(result, shape=SidesShape(list(train), list(infer)), reason=reason)
+    tally, sizes = taken.tally, measure.sizes(taken)
     status = _status(pair.train, pair.infer, tally)
-    result = msgspec.structs.replace(
+    return msgspec.structs.replace(
         result,
         status=status,
         shape=list(train),
         unequal=Unequal(tally.unequal, tally.unequal / tally.elements),
         special=Special(SidesCount(*tally.nonfinite), tally.zero_sign, tally.nan_both),
-        max_abs_diff=tally.max_abs,
+        max_abs_diff=sizes.max_abs,
+        mean_abs_diff=sizes.mean_abs,
+        rms_diff=sizes.rms,
+        rel_l2=sizes.rel_l2,
+        cosine=sizes.cosine,
+        norm_ratio=sizes.norm_ratio,
+        ulp=measure.ulp(taken),
+        direction=measure.direction(taken),
+        where=where(row.boundary, taken, axes, walked.train, walked.infer),
+        gain=measure.gain(taken),
+        sampled=measure.sampled(taken),
         reason=_about_nonfinite(tally, status),
     )
-    if status == "EXACT":
-        result = msgspec.structs.replace(result, mean_abs_diff=0.0, rms_diff=0.0, rel_l2=0.0, cosine=1.0, norm_ratio=1.0)
-    return result
 
 
 def _status(train: Found, infer: Found, tally: Tally) -> Status:

@@ -19,10 +19,12 @@ from .artefacts.boundary_results import Status
 from .artefacts.common import Worded
 from .artefacts.semantic_mapping import Row
 from .floats import Array
+from .grids import pieces
 from .sides import Place, Side, entry_outputs, resolve
 from .tensors import BLOCK_BYTES, CutStream, Files, Stream, elements_of
 from .wording import word
 
+_REUSED_BYTES = 4 << 20
 _LARGEST_GROUP = 24  # rows walked in step: bounds windows and open files
 
 
@@ -32,6 +34,10 @@ class Found(NamedTuple):
     places: tuple[Place, ...]
     tensors: tuple[PtTensor, ...]
     dtype: str
+
+    def each(self) -> Iterator[tuple[Place, PtTensor]]:
+        """Its tensors, where each is recorded and in which file."""
+        return zip(self.places, self.tensors, strict=True)
 
 
 class Pair(NamedTuple):
@@ -52,7 +58,13 @@ class Gap(Exception):  # no error: a row that cannot be compared
 
 
 class Consumer(Protocol):
-    """What takes the blocks of one row, in order; ``start``: the flat index of a block's first element."""
+    """What takes the blocks of one row, in order; ``start``: the flat index of a block's first element.
+
+    ``columns``: a block holds whole runs of so many elements, or a part of one.
+    """
+
+    @property
+    def columns(self) -> int: ...
 
     def add(self, start: int, train: Array, infer: Array) -> None: ...
 
@@ -148,8 +160,17 @@ def walk(pairs: Sequence[Pair], consumer_of: Callable[[Pair, Stream, Stream], Co
 
     ``consumer_of`` is asked only for rows whose two shapes are equal.
     """
+    _keep_freed_memory()
     for group in _groups(pairs):
         yield from _walk_group(group, consumer_of)
+
+
+def _keep_freed_memory() -> None:
+    """Make glibc reuse the memory of freed blocks instead of handing it back: fresh pages cost more than all the sums.
+
+    Freeing a large block raises its thresholds (mallopt(3), M_MMAP_THRESHOLD: dynamic); its pages are never touched.
+    """
+    np.empty(_REUSED_BYTES, np.uint8)
 
 
 def _groups(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
@@ -208,9 +229,7 @@ def _walk_pair(
             if not total:
                 raise Gap("evidence_missing", word("nothing_left"))
             consumer = consumer_of(pair, train, infer)
-            step = _block(min(train.pitch, infer.pitch), max(_item(train), _item(infer)), widest)
-            for start in range(0, total, step):
-                stop = min(total, start + step)
+            for start, stop in _blocks(total, consumer.columns, train, infer, widest):
                 _hand_out(consumer, start, stop, train, infer)
                 if stop < total:
                     yield None
@@ -241,11 +260,9 @@ def _stream(files: Files, operand: Operand, found: Found, side: str) -> Stream:
         raise Gap("MISSING", word("op_does_not_fit", side=side, where=error.where, why=error.why)) from None
 
 
-def _item(stream: Stream) -> int:
-    return floats.FORMATS[stream.dtype].raw.itemsize
-
-
-def _block(pitch: int, item: int, widest: int) -> int:
-    """Elements of a block: whole rows, as many as the widest file row of the group allows to stay in step."""
+def _blocks(total: int, columns: int, train: Stream, infer: Stream, widest: int) -> Iterator[tuple[int, int]]:
+    """Blocks of whole rows: of scattered cuts so many as the widest file row of the group allows to stay in step."""
+    item = max(floats.FORMATS[stream.dtype].raw.itemsize for stream in (train, infer))
     most = max(1, BLOCK_BYTES // item)
-    return most if pitch >= most else pitch * max(1, BLOCK_BYTES // max(pitch * item, widest))
+    scattered = min(train.pitch, infer.pitch) < most
+    return pieces(0, total, columns, most, BLOCK_BYTES // max(columns * item, widest) if scattered else None)

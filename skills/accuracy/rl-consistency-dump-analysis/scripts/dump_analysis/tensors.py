@@ -30,11 +30,12 @@ _GAP_BYTES = 4096  # pieces closer than this are fetched in one read
 
 
 class Stream(Protocol):
-    """The flattened value of an operand. ``pitch``: elements that are best read together."""
+    """The flattened value of an operand. ``pitch``: elements that are best read together; ``addends``: what a sum adds up."""
 
     dtype: str
     shape: tuple[int, ...]
     pitch: int
+    addends: "Sequence[Stream]"
 
     def read(self, start: int, stop: int) -> Array: ...
 
@@ -132,6 +133,7 @@ class CutStream:
 
     def __init__(self, files: Files, tensor: PtTensor, steps: Sequence[Op]) -> None:
         self.dtype = tensor.dtype
+        self.addends: Sequence[Stream] = ()
         self._files, self._tensor = files, tensor
         self.shape = shape_after(steps, tensor.shape)
         layout = layout_of(tensor, without_last_shapes(steps))
@@ -272,15 +274,15 @@ class SumStream:
     """Sources added left to right, rounded to their dtype after each addition."""
 
     def __init__(self, parts: Sequence[Stream], shape: tuple[int, ...]) -> None:
-        self._parts, self.shape = parts, shape
+        self.addends, self.shape = parts, shape
         self.dtype = _one_dtype(parts, "sum")
         _need_arithmetic(self.dtype, "combine", "a sum of")
         self.pitch = max(part.pitch for part in parts)
 
     def read(self, start: int, stop: int) -> Array:
-        total = self._parts[0].read(start, stop)
+        total = self.addends[0].read(start, stop)
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in self._parts[1:]:
+            for part in self.addends[1:]:
                 added = floats.values(total, self.dtype) + floats.values(part.read(start, stop), self.dtype)
                 total = floats.rounded(added, self.dtype)
         return total
@@ -291,6 +293,7 @@ class CatStream:
 
     def __init__(self, parts: Sequence[Stream], shape: tuple[int, ...], axis: int) -> None:
         self._parts, self.shape = parts, shape
+        self.addends: Sequence[Stream] = ()
         self.dtype = _one_dtype(parts, "cat")
         self._widths = [int(np.prod(part.shape[axis:], dtype=np.int64)) for part in parts]
         self.pitch = sum(self._widths)

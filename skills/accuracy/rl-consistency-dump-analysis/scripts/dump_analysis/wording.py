@@ -133,6 +133,43 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "equal_infinities": ("{n} equal infinities at the same places on both sides", "两侧相同位置有 {n} 个相等的无穷大"),
     "both": ("both sides", "两侧"),
+    # --- measures: where a difference lies ---
+    "first_tokens_equal": (
+        "the difference begins at token {onset}; no element of the tokens before it differs",
+        "差异从 token {onset} 开始；其前的 token 没有任何元素不同",
+    ),
+    "only_tokens": ("of {of} tokens only {at} differ", "{of} 个 token 中只有 {at} 不同"),
+    "only_tokens_run": ("of {of} tokens only {first} to {last} differ", "{of} 个 token 中只有 {first} 至 {last} 不同"),
+    "only_rows": ("of {of} matrix rows only {at} differ", "矩阵的 {of} 行中只有 {at} 不同"),
+    "only_rows_run": ("of {of} matrix rows only {first} to {last} differ", "矩阵的 {of} 行中只有 {first} 至 {last} 不同"),
+    "only_columns": ("of {of} columns only {columns} differ", "{of} 列中只有 {columns} 不同"),
+    "only_columns_run": ("of {of} columns only {first} to {last} differ", "{of} 列中只有 {first} 至 {last} 不同"),
+    "only_heads": ("of {of} heads only {heads} differ", "{of} 个 head 中只有 {heads} 不同"),
+    "one_sided": ("all {n} elements of unequal magnitude are {way}", "大小不同的 {n} 个元素全部{way}"),
+    "larger_on_infer": ("larger on infer", "在 infer 一侧更大"),
+    "smaller_on_infer": ("smaller on infer", "在 infer 一侧更小"),
+    "uneven": (
+        "the magnitude is larger on infer in {smaller} elements and smaller in {larger}: {z} standard errors from even",
+        "infer 一侧的绝对值在 {smaller} 个元素上更大、在 {larger} 个上更小：偏离均等 {z} 个标准误",
+    ),
+    "one_scale": (
+        "infer is {scale} times train in every token and column (standard error {stderr}), which explains most of the difference",
+        "每个 token 与每一列上 infer 都是 train 的 {scale} 倍（标准误 {stderr}），可解释大部分差异",
+    ),
+    "one_offset": ("infer is train + {offset} in every element", "每个元素上 infer 都等于 train + {offset}"),
+    "tokens_zero": (
+        "{n} tokens are all zero on {side} and not on the other side: {tokens}",
+        "{n} 个 token 仅在 {side} 一侧全为零：{tokens}",
+    ),
+    "token_is": ("{infer} is train's {train}", "{infer} 等于 train 的 {train}"),
+    "tokens_moved": (
+        "{n} tokens of infer equal another token of train, byte for byte: {tokens}",
+        "infer 有 {n} 个 token 与 train 的另一个 token 逐字节相等：{tokens}",
+    ),
+    "tokens_lag": (
+        "{n} tokens of infer equal train's token at distance {lag}, byte for byte",
+        "infer 有 {n} 个 token 与 train 相距 {lag} 的 token 逐字节相等",
+    ),
     # --- conclusion: causes and evidence ---
     "weight_differs": (
         "different on the two sides: {weights} ({unequal} of {of} elements)",
@@ -246,6 +283,20 @@ TABLE: dict[str, tuple[str, str]] = {
     "decide_replay": ("recomputing {boundary} on each side from its own recorded inputs", "用各侧自己记录的输入重新计算 {boundary}"),
     "decide_gap": ("recording or mapping {names}", "记录或映射 {names}"),
     "decide_dump": ("a complete dump of {side}", "{side} 的完整采集"),
+    # --- training log ---
+    "log_lacks": ("{file} states no {keys}", "{file} 中没有 {keys}"),
+    "log_not_computed": (
+        "{metric}_valid is 0: {metric} was not computed, whatever value stands beside it",
+        "{metric}_valid 为 0：{metric} 没有计算，旁边的数值一律不算",
+    ),
+    "log_untold": (
+        "{metric} is stated without a mean, or as 0 without valid: that cannot be told from not computed",
+        "{metric} 没有 mean，或为 0 且没有 valid：无法与“没有计算”区分",
+    ),
+    "log_rounded": (
+        "the log prints {parts} of {metric} as 0 with few decimals: below {bound}, not known to be 0",
+        "{metric} 的 {parts} 以有限小数位打印为 0：只知小于 {bound}，不能当作 0",
+    ),
 }
 
 

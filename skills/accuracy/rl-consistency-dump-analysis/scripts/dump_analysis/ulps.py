@@ -1,0 +1,106 @@
+"""Units in the last place: how many numbers of a format lie between two values, and how far apart they stand.
+
+Definition of the spacing: ``ulp(v) = 2**(floor(log2 |v|) - (p - 1))`` with p significant bits, subnormals at
+the smallest exponent (Goldberg 1991; for bfloat16 ``ulp(1.0) = 2**-7``).  The distance of two values is the
+distance of their places in the format's numbers sorted by value; both zeros are one place.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from . import floats
+from .floats import Array
+
+# dtype -> significant bits (the implicit one counted), exponent of the smallest normal number
+PRECISION = {
+    "float64": (53, -1022), "float32": (24, -126), "float16": (11, -14), "bfloat16": (8, -126),
+    "float8_e4m3fn": (4, -6), "float8_e5m2": (3, -14), "float8_e4m3fnuz": (4, -7), "float8_e5m2fnuz": (3, -15),
+    "float8_e8m0fnu": (1, -127),
+}  # fmt: skip
+_UNSIGNED = "float8_e8m0fnu"
+BINS = ("1", "2", "3-4", "5-8", "9-64", ">64")
+_FIRST_OF_BIN = (1, 2, 3, 5, 9, 65)
+
+
+def coarser(dtypes: Iterable[str | None]) -> str | None:
+    """The dtype with the fewest significant bits; None where one is no real float: it has no ULP."""
+    known = list(dtypes)
+    if not known or any(dtype not in PRECISION for dtype in known):
+        return None
+    return min((dtype for dtype in known if dtype is not None), key=lambda dtype: PRECISION[dtype])
+
+
+def magnitudes(raw: Array, dtype: str) -> Array:
+    """Raw elements of a real float without their sign: unsigned integers in the order of the absolute values."""
+    if dtype == _UNSIGNED:
+        return raw
+    return raw & raw.dtype.type((1 << (8 * raw.dtype.itemsize - 1)) - 1)
+
+
+def distance(train: Array, infer: Array, dtype: str) -> Array:
+    """How many places apart raw elements of one real float format are: unsigned, exact, never wraps. No NaN."""
+    if dtype == _UNSIGNED:
+        return np.maximum(train, infer) - np.minimum(train, infer)
+    left, right = _places(train, dtype), _places(infer, dtype)
+    apart: Array = np.maximum(left, right).view(train.dtype) - np.minimum(left, right).view(train.dtype)
+    return apart
+
+
+def _places(raw: Array, dtype: str) -> Array:
+    """Signed integers in the order of the values; both zeros are 0."""
+    signed = np.dtype(f"i{raw.dtype.itemsize}")
+    negative = raw.view(signed) >> signed.type(8 * raw.dtype.itemsize - 1)  # 0, or −1: all ones
+    places: Array = (magnitudes(raw, dtype).view(signed) ^ negative) - negative
+    return places
+
+
+def opposite_signs(train: Array, infer: Array, dtype: str) -> Array:
+    """Where one element is above and the other below zero."""
+    if dtype == _UNSIGNED:
+        return np.zeros(train.shape, bool)
+    top = train.dtype.type(1 << (8 * train.dtype.itemsize - 1))
+    found: Array = ((train ^ infer) >= top) & (magnitudes(train, dtype) != 0) & (magnitudes(infer, dtype) != 0)
+    return found
+
+
+def spacing(values: Array, dtype: str) -> Array:
+    """The ULP of each value (float64) in a format; of zero that of the smallest numbers."""
+    significant, smallest = PRECISION[dtype]
+    _, exponent = np.frexp(np.abs(values))  # |v| = m · 2**e with m in [0.5, 1)
+    place = np.where(values == 0, smallest, np.maximum(exponent - 1, smallest))
+    return np.ldexp(np.float64(1.0), place - (significant - 1))
+
+
+class Histogram:
+    """Distances counted by size, apart for |train| < |infer| and the reverse, and elements of opposite sign."""
+
+    def __init__(self) -> None:
+        self._at_least = np.zeros((2, len(BINS)), np.int64)  # smaller, larger
+        self.opposite = 0
+
+    def add(self, apart: Array, smaller: Array, larger: Array, opposite: Array) -> None:
+        """Count one block: distances and, as masks, where |train| is smaller or larger and where the signs are opposite."""
+        crossing = int(np.count_nonzero(opposite))
+        self.opposite += crossing
+        for way, mask in enumerate((smaller, larger)):
+            kept = apart * (mask & ~opposite if crossing else mask)
+            for at, first in enumerate(_FIRST_OF_BIN):
+                found = int(np.count_nonzero(kept >= first))
+                if not found:
+                    break
+                self._at_least[way, at] += found
+
+    def counts(self) -> dict[str, list[int]]:
+        """Bin -> [smaller, larger]."""
+        each = self._at_least - np.concatenate([self._at_least[:, 1:], np.zeros((2, 1), np.int64)], axis=1)
+        return {name: [int(each[0, at]), int(each[1, at])] for at, name in enumerate(BINS)}
+
+
+def to_format(raw: Array, dtype: str, target: str) -> Array | None:
+    """Raw elements rounded to another float format; None where nothing is rounded to it here."""
+    if dtype == target:
+        return raw
+    if target.startswith("float8"):
+        return None
+    return floats.rounded(floats.values(raw, dtype), target)
