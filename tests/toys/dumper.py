@@ -1,0 +1,66 @@
+"""A process that dumps sides of the toy with the real msprobe: it imports torch and msprobe once and forks for each dump.
+
+A line on stdin asks for one dump: ``{"side": "train", "on": [["eps", 1]], "out": "/folder"}``; a line on stdout answers it: ``{"error":
+null}``, or what went wrong. The fork comes before msprobe's debugger is made: it is one for each process, and records nothing in a child
+of the process that made it.
+"""
+
+import atexit
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from msprobe.pytorch import PrecisionDebugger  # type: ignore[import-untyped]
+
+from . import engine, trainer, weights
+from .switches import Switches
+
+_MODELS: dict[str, Any] = {"train": trainer, "infer": engine}
+
+
+def dump(side: str, on: Switches, out: Path) -> None:
+    """One prefill of one side, recorded under ``out``: ``out``/step0/proc<pid>. msprobe's configuration lies beside, in ``out``.json."""
+    options = {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
+    config = out.with_name(f"{out.name}.json")
+    config.write_text(json.dumps({"task": "tensor", "level": "L0", "dump_path": str(out), "rank": [], "step": [], "tensor": options}))
+    debugger = PrecisionDebugger(config_path=str(config))
+    module = _MODELS[side]
+    with torch.no_grad():
+        model = module.Qwen2ForCausalLM(on)
+        debugger.start(model=model)
+        module.run(model, *weights.prompt(on))
+    debugger.stop()
+    debugger.step()
+
+
+def _in_child(request: dict[str, Any], answer_to: int) -> NoReturn:
+    error = None
+    try:
+        dump(request["side"], Switches(tuple((name, layer) for name, layer in request["on"])), Path(request["out"]))
+        atexit._run_exitfuncs()  # msprobe closes its files there
+    except BaseException:  # noqa: BLE001  # the parent hands it on
+        error = traceback.format_exc()
+    os.write(answer_to, json.dumps({"error": error}).encode() + b"\n")
+    os._exit(0)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    answer_to = os.dup(1)
+    os.dup2(2, 1)  # what msprobe prints must not stand between the answers
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _in_child(json.loads(line), answer_to)
+        _, status = os.waitpid(child, 0)
+        if status:
+            os.write(answer_to, json.dumps({"error": f"the child ended with status {status}"}).encode() + b"\n")
+    os._exit(0)  # no second is spent on taking torch apart
+
+
+if __name__ == "__main__":
+    main()

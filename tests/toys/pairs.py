@@ -1,0 +1,75 @@
+"""Dumped sides and pairs of the toy, for tests: asked of one process that imports torch and msprobe once."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from . import switches
+from .switches import Side, Switches
+
+_TESTS = Path(__file__).parent.parent
+
+
+class Dumped(NamedTuple):
+    """A pair of dumps: the root of each side, and what is switched on it."""
+
+    train: Path
+    infer: Path
+    on: switches.Pair
+
+
+class Toys:
+    """Dumps under ``root``, each made once; a context manager that ends the process.
+
+    The path of ``root`` may hold [A-Za-z0-9_./:-] only: msprobe takes no other.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._made: dict[tuple[Side, Switches], Path] = {}
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
+        command = [sys.executable, "-m", "toys.dumper"]
+        environment = {**os.environ, "PYTHONPATH": str(_TESTS)}
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, cwd=root
+        )
+
+    def __enter__(self) -> "Toys":  # noqa: PYI034  # Self is not in Python 3.10
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._process.communicate()
+        self._log.close()
+
+    def side(self, side: Side, on: Switches = switches.CLEAN) -> Path:
+        """The root of a dump of one side."""
+        if (side, on) not in self._made:
+            self._made[side, on] = self._dump(side, on)
+        return self._made[side, on]
+
+    def both(self, train: Switches = switches.CLEAN, infer: Switches = switches.CLEAN) -> Dumped:
+        """A pair of dumps with what is switched on each side."""
+        return Dumped(self.side("train", train), self.side("infer", infer), switches.Pair(train, infer))
+
+    def pair(self, name: str, side: Side, layer: int = 1) -> Dumped:
+        """A pair of dumps with one thing switched on one side."""
+        return self.both(*switches.pair_with(name, side, layer))
+
+    def _dump(self, side: Side, on: Switches) -> Path:
+        out = self._root / f"{len(self._made)}-{side}"
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # it ended: the log says why
+            print(json.dumps({"side": side, "on": on.on, "out": str(out)}), file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        error = json.loads(answer)["error"] if answer else "the dumping process ended"
+        if error:
+            self._log.seek(0)
+            raise RuntimeError(f"no dump of {side} with {on.on}: {error}\n{self._log.read()[-4000:]}")
+        return out
