@@ -6,13 +6,14 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 SAMPLE := tests/samples/qwen2-hf-vllm-clean
 
-.PHONY: help demo test check smoke interpreters sync clean
+.PHONY: help demo test check smoke interpreters bench sync clean
 help:
 	@echo "make demo          analyse a sample pair and say where the two sides part"
 	@echo "make test          the tests (torch is their reference for tensor files and rounding)"
 	@echo "make check         what CI runs on Python 3.11: ruff, mypy, tests"
 	@echo "make smoke         every command on the samples"
 	@echo "make interpreters  the tests on the other Python versions found on this machine"
+	@echo "make bench         speed and memory on generated pairs, beside torch and msprobe (BENCH_ARGS=--quick: answers only)"
 	@echo "make sync          copy what both skills share from the analyst to the collector"
 
 .venv/made:
@@ -27,6 +28,11 @@ help:
 .venv/test: .venv/made pyproject.toml constraints.txt
 	@$(PIP) -c constraints.txt torch
 	@$(PIP) -c constraints.txt '.[test]'
+	@touch $@
+
+# msprobe 26.2.0 cannot write its csv with pandas 3.
+.venv/bench: .venv/test constraints.txt
+	@$(PIP) -c constraints.txt torch mindstudio-probe==26.2.0 'pandas<3'
 	@touch $@
 
 demo: .venv/demo
@@ -49,6 +55,9 @@ smoke: .venv/demo
 
 interpreters: .venv/made
 	@$(PY) tests/interpreters.py
+
+bench: .venv/bench
+	@$(PY) benchmarks/bench.py $(BENCH_ARGS)
 
 sync:
 	@rm -rf $(COLLECTOR)/scripts/msprobe_files
