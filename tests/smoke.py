@@ -1,5 +1,6 @@
 """Run every command on the samples, as a user would, and print what it took. Ends with 1 where one fails."""
 
+import json
 import subprocess
 import sys
 import time
@@ -22,6 +23,14 @@ def call(name: str, *arguments: str | Path) -> float:
     return took
 
 
+def write_card(folder: Path, train: Path, infer: Path) -> None:
+    """The task card of the sample, as a person fills it in."""
+    card = json.loads((SCRIPTS.parent / "references/task_card.json").read_text(encoding="utf-8"))
+    card["dumps"]["train"]["path"], card["dumps"]["infer"]["path"] = str(train), str(infer)
+    folder.mkdir(exist_ok=True)
+    (folder / "task_card.json").write_text(json.dumps(card), encoding="utf-8")
+
+
 def main() -> None:
     WORK.mkdir(exist_ok=True)
     train, infer, mapping = SAMPLE / "train", SAMPLE / "infer", SAMPLE / "semantic_mapping.json"
@@ -31,7 +40,9 @@ def main() -> None:
         "analyze_dump_boundaries.py": (*pair, "--mapping", mapping, "--output", WORK / "boundary_results.json"),
         "conclude.py": ("--workdir", WORK),
         "diagnose.py": (*pair, "--mapping", mapping, "--output-dir", WORK / "diagnose"),
+        "check_stage.py": ("--stage", "7", "--workdir", WORK / "diagnose"),
     }
+    write_card(WORK / "diagnose", train, infer)
     commands = {path.name for path in SCRIPTS.glob("*.py")}
     if commands != set(calls):
         print(f"commands without a smoke run: {sorted(commands ^ set(calls))}")

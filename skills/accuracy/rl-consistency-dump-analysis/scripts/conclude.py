@@ -10,7 +10,9 @@ except ModuleNotFoundError:
     print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr)
     sys.exit(2)
 
-EPILOG = f"""reads:   boundary_results.json and, where they are there, semantic_mapping.json and probe.json of --workdir
+EPILOG = f"""reads:   boundary_results.json and, where they are there, semantic_mapping.json and probe.json of --workdir;
+         --train-log: text with key:value or key=value pairs, printed dicts or JSON lines; keys that end in
+         prefill_logprob_diff_mean (max, std), rollout_probs_diff_mean (max, std, valid), train_rollout_logprob_abs_diff
 writes:  conclusion.json (--output; default: in --workdir)
 
 {cli.EXIT_CODES}with --exit-code:
@@ -23,16 +25,17 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.share("workdir", "train-config", "infer-config", "output", "lang", "exit-code", "json", "quiet")
+    parser.share("workdir", "train-config", "infer-config", "train-log", "output", "lang", "exit-code", "json", "quiet")
     args = parser.parse_args()
 
-    from dump_analysis import pipeline
+    from dump_analysis import pipeline, train_log
     from dump_analysis.artefacts import io
 
     workdir = Path(args.workdir)
-    pipeline.require_files({"--train-config": args.train_config, "--infer-config": args.infer_config})
+    pipeline.require_files({"--train-config": args.train_config, "--infer-config": args.infer_config, "--train-log": args.train_log})
     output = Path(args.output) if args.output else workdir / pipeline.CONCLUSION
-    found, told = pipeline.conclude_step(workdir, output, {"train": args.train_config, "infer": args.infer_config})
+    log = train_log.read(args.train_log) if args.train_log else None
+    found, told = pipeline.conclude_step(workdir, output, {"train": args.train_config, "infer": args.infer_config}, log)
     cli.warn(told.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(found), end="")

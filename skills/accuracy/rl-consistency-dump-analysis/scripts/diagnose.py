@@ -29,6 +29,7 @@ def main() -> int:
         "mapping",
         "train-config",
         "infer-config",
+        "train-log",
         "output-dir",
         "lang",
         "exit-code",
@@ -38,15 +39,18 @@ def main() -> int:
     )
     args = parser.parse_args()
 
-    from dump_analysis import pipeline
+    from dump_analysis import pipeline, train_log
     from dump_analysis.artefacts import io
     from dump_analysis.mapping import declared
 
     folder = Path(args.output_dir)
-    pipeline.require_files({"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config})
+    given = {"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config}
+    given["--train-log"] = args.train_log
+    pipeline.require_files(given)
     pipeline.refuse_inside(folder, args.train + args.infer)
     answers = [folder / pipeline.RESULTS, folder / pipeline.CONCLUSION]
-    pipeline.forget(answers, [args.mapping, args.train_config, args.infer_config])
+    pipeline.forget(answers, list(given.values()))
+    log = train_log.read(args.train_log) if args.train_log else None
     _, probed = pipeline.probe_step(args.train, args.infer, folder / pipeline.PROBE)
     train, infer = pipeline.open_pair(args.train, args.infer)
     full, mapped = pipeline.mapping_step(train, infer, args.mapping)
@@ -54,7 +58,7 @@ def main() -> int:
     digest = io.write(folder / pipeline.MAPPING, mapping)
     _, gated = pipeline.gate_step(train, infer, mapping, digest, folder / pipeline.RESULTS, quiet=args.quiet)
     configs = {"train": args.train_config, "infer": args.infer_config}
-    found, concluded = pipeline.conclude_step(folder, folder / pipeline.CONCLUSION, configs)
+    found, concluded = pipeline.conclude_step(folder, folder / pipeline.CONCLUSION, configs, log)
     cli.warn(mapped.warnings + gated.warnings + concluded.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(found), end="")

@@ -29,6 +29,7 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "mapping": {"metavar": "FILE", "help": "which tensors are the same boundary (semantic_mapping.json, or a bare list of rows)"},
     "train-config": {"metavar": "FILE", "help": "the trainer's configuration; recorded in the conclusion's inputs"},
     "infer-config": {"metavar": "FILE", "help": "the engine's configuration; recorded in the conclusion's inputs"},
+    "train-log": {"metavar": "FILE", "help": "the training log; its consistency metrics are read, none is computed"},
     "workdir": {"metavar": "DIR", "default": ".", "help": "the folder of this analysis (default: the current one)"},
     "output": {"metavar": "FILE", "help": "where to write the artefact"},
     "output-dir": {"metavar": "DIR", "required": True, "help": "where to leave the artefacts; made if it is not there"},
@@ -85,6 +86,7 @@ def run(main: Callable[[], int]) -> NoReturn:
     """Run a command; every error that is the user's to mend becomes one line and exit 2, never a traceback."""
     from msprobe_files.errors import DumpError
 
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts a thread a core that nothing here uses
     if sys.version_info < (3, 10):  # noqa: UP036  # the folder is copied into environments of any age
         fail(f"Cannot run: Python {sys.version.split()[0]} is too old. Use Python 3.10 or newer.")
         sys.exit(CANNOT)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from . import causes
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import Worded
 from .artefacts.conclusion import (
@@ -9,8 +10,6 @@ from .artefacts.conclusion import (
     Consistency,
     EndToEndMetric,
     Finding,
-    Hypothesis,
-    HypothesisState,
     Input,
     LogMetric,
     Metrics,
@@ -23,12 +22,17 @@ from .findings import evidence, find
 from .weights import WeightsCompared, compared
 from .wording import word
 
+NOT_LOGGED = Metrics(LogMetric("evidence_missing"), EndToEndMetric("evidence_missing"))  # where no log was given
 
-def conclude(results: BoundaryResults, mapping: SemanticMapping | None, facts: Probe | None, inputs: Sequence[Input]) -> Conclusion:
+
+def conclude(
+    results: BoundaryResults, mapping: SemanticMapping | None, facts: Probe | None, inputs: Sequence[Input], metrics: Metrics = NOT_LOGGED
+) -> Conclusion:
     """The conclusion of an analysis.
 
     ``mapping`` names the modules of each boundary, ``facts`` says how many units each side has and whether
-    they are complete; both are optional. ``inputs``: what the analysis rests on.
+    they are complete; both are optional. ``inputs``: what the analysis rests on. ``metrics``: what a training log
+    states; nothing else in the conclusion follows from them.
     """
     weights = compared(results.weights)
     modules = {row.boundary: row.module for row in [*mapping.boundaries, *mapping.weights] if row.module} if mapping else {}
@@ -42,12 +46,12 @@ def conclude(results: BoundaryResults, mapping: SemanticMapping | None, facts: P
         summary=_summary(results, mapping, findings, weights, cut_short),
         first_divergence=results.first_divergence,
         findings=findings,
-        hypotheses=_hypotheses(results, mapping, weights, findings, facts),
+        hypotheses=causes.hypotheses(results, mapping, weights, findings, facts),
         spans=[],
         evidence_missing=[Uncompared(gap.boundary, gap.reason or word("no_reason"), None) for gap in gaps],
         would_decide=[] if consistency == "consistent" else _would_decide(results, findings, gaps, cut_short),
         account=None,
-        metrics=Metrics(LogMetric("evidence_missing"), EndToEndMetric("evidence_missing")),
+        metrics=metrics,
         inputs=list(inputs),
         rounds=[],
     )
@@ -63,68 +67,6 @@ def _consistency(results: BoundaryResults, findings: Sequence[Finding], weights:
     if any(finding.character == "logic" for finding in findings):
         return "inconsistent"
     return "consistent" if results.overall == "exact" and not weights.differing and not cut_short else "undecided"
-
-
-# --- hypotheses ---
-
-
-def _hypotheses(
-    results: BoundaryResults,
-    mapping: SemanticMapping | None,
-    weights: WeightsCompared,
-    findings: Sequence[Finding],
-    facts: Probe | None,
-) -> list[Hypothesis]:
-    of_weights = [finding.id for finding in findings if "weights" in finding.confirmed_by]
-    of_inputs = [finding.id for finding in findings if "inputs" in finding.confirmed_by]
-    layout, layout_because = _about_layout(facts)
-    exact = results.overall == "exact"
-    rest: HypothesisState = "excluded" if exact else "open"
-    because = word("nothing_differs") if exact else word("needs_replay")
-    return [
-        Hypothesis("weights_out_of_sync", *_about_weights(weights, _unmapped_weights(mapping)), of_weights),
-        Hypothesis("input_misaligned", *_about_inputs(results), of_inputs),
-        Hypothesis("config", "open", word("config_not_read"), []),
-        Hypothesis("parallel_layout", layout, layout_because, []),
-        Hypothesis("kernel_order", rest, because, []),
-        Hypothesis("randomness", rest, because, []),
-    ]
-
-
-def _about_layout(facts: Probe | None) -> tuple[HypothesisState, Worded]:
-    """Never excluded by counting: how many ranks ran is not in a dump, only how many were handed."""
-    if facts is None or facts.train is None or facts.infer is None:
-        return "open", word("units_unknown")
-    return "open", word("units_handed", train=len(facts.train.units), infer=len(facts.infer.units))
-
-
-def _unmapped_weights(mapping: SemanticMapping | None) -> int:
-    """Recorded weights that no row names, on the side that has more of them."""
-    if mapping is None or mapping.unmapped is None:
-        return 0
-    left = (mapping.unmapped.train, mapping.unmapped.infer)
-    return max(sum(".parameters." in name for name in names) for names in left)
-
-
-def _about_weights(weights: WeightsCompared, unmapped: int) -> tuple[HypothesisState, Worded]:
-    if weights.differing:
-        names = [result.boundary for weight in weights.differing for result in weight.results]
-        return "supported", word("weights_differ", differ=len(names), of=weights.compared, names=names)
-    if not weights.compared:
-        return "open", word("weights_not_compared")
-    if weights.gaps or unmapped:
-        return "open", word("weights_partly", of=weights.compared, gaps=weights.gaps, unmapped=unmapped)
-    return "excluded", word("weights_equal", equal=weights.equal, of=weights.compared)
-
-
-def _about_inputs(results: BoundaryResults) -> tuple[HypothesisState, Worded]:
-    found = {result.boundary: result.status for result in results.boundaries if result.boundary in INPUTS}
-    wrong = [name for name, status in found.items() if status in DIVERGED]
-    if wrong:
-        return "supported", word("inputs_differ", names=wrong)
-    if len(found) == len(INPUTS) and set(found.values()) == {"EXACT"}:
-        return "excluded", word("inputs_equal", names=list(found))
-    return "open", word("inputs_not_compared")
 
 
 # --- words ---

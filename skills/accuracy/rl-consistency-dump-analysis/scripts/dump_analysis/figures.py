@@ -13,11 +13,13 @@ from . import floats, ulps
 from .floats import Array
 from .grids import Grid
 from .regression import Sums
+from .steps import Steps
 from .tally import Differing
-from .ulps import Histogram
 
-_SAMPLE = 1 << 20  # elements; column sums and the histogram of larger tensors come from a sample of rows
+_LARGE = 1 << 20  # elements; column sums, regressions and the histogram of larger tensors come from a sample of rows
+_SAMPLE = 1 << 18  # elements of that sample, or more
 _CANCELLED = 0.05
+_FEW = 8  # a block of which less than an eighth differs is summed by what differs
 _EXTENDED = frozenset({"float64", "complex128", "int64", "uint64"})
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -56,17 +58,15 @@ class Figures:
     """Sums over blocks handed in by `add` and `add_equal`. ``formats``: the two sides' dtypes; ``ulp_format``: None without ULP."""
 
     def __init__(self, grid: Grid, formats: tuple[str, str], ulp_format: str | None) -> None:
-        self.grid, self._formats, self.ulp_format = grid, formats, ulp_format
+        self.grid, self._formats = grid, formats
         self._each = 2 if any(floats.FORMATS[dtype].kind == "complex" for dtype in formats) else 1
         self._wide = np.dtype(np.longdouble if _EXTENDED & set(formats) else np.float64)
-        self._one_format = formats[0] == formats[1] == ulp_format
-        self.stride = max(1, min(grid.rows, grid.elements // _SAMPLE))
+        self._one_format = formats[0] == formats[1] == ulp_format and self._wide == np.float64
+        self.stride = min(grid.rows, grid.elements // _SAMPLE) if grid.elements > _LARGE else 1
         self.rows = Rows(*self._zeros(grid.rows, len(Rows._fields) - 1))
         width = grid.columns if grid.has_columns else 0
         self.columns = Columns(*self._zeros(width, len(Columns._fields) - 1))
-        self.smaller = self.larger = 0
-        self.ulp_max = 0
-        self.histogram = Histogram()
+        self.steps = Steps(formats, ulp_format)
         self.constant: float | None = None  # the one difference of all elements, of integers
         self._varies = False
 
@@ -110,23 +110,25 @@ class Figures:
         if (strange := _strange(raw, dtype)) is not None:
             raw = np.where(strange, raw.dtype.type(0), raw)
             self._leave_out(start, strange)
-        row, rows, column, columns = self._place(start, len(raw))
-        values = self._values(raw, dtype).reshape(rows, -1)
+        row, rows, column, columns = self.grid.place(start, len(raw))
+        self._add_same(row, column, raw.reshape(rows, columns), self._values(raw, dtype).reshape(rows, -1))
+        self._see_difference(0.0, 0.0)
+
+    def _add_same(self, row: int, column: int, raw: Array, values: Array) -> None:
+        """Σa² and Σa of a block, for both sides."""
+        rows = len(raw)
         picked = self._picked(row, rows)
-        squares = values * values
-        by_row = np.add.reduce(squares, axis=1)
+        by_row = np.add.reduce(values * values, axis=1)
         at = slice(row, row + rows)
         for part in (self.rows.aa, self.rows.bb, self.rows.ab):
             part[at] += by_row
-        raw = raw.reshape(rows, columns)
         self._raise_scale(at, raw, raw, values, values)
-        self._see_difference(0.0, 0.0)
         if picked is None:
             return
         self.rows.a[row + picked.start : row + rows : self.stride] += np.add.reduce(values[picked], axis=1)
         if self.grid.has_columns:
-            across = slice(column, column + columns)
-            self._by_column(self.columns.aa, across, squares[picked])
+            across = slice(column, column + raw.shape[1])
+            self._by_column(self.columns.aa, across, values[picked] * values[picked])
             self._by_column(self.columns.a, across, values[picked])
 
     def add(self, start: int, train: Array, infer: Array, differing: Differing) -> None:
@@ -134,23 +136,66 @@ class Figures:
         if differing.finite is not None:
             train, infer = (np.where(differing.finite, raw, raw.dtype.type(0)) for raw in (train, infer))
             self._leave_out(start, ~differing.finite)
-        row, rows, column, columns = self._place(start, len(train))
+        row, rows, column, columns = self.grid.place(start, len(train))
+        a = self._values(train, self._formats[0])
+        if self._one_format and differing.many * _FEW < len(train):
+            few = np.flatnonzero(differing.unequal)
+            if self._add_few(row, column, train.reshape(rows, columns), infer.reshape(-1)[few], few, a.reshape(rows, columns)):
+                return
+        self._add_many(row, column, train.reshape(rows, columns), infer.reshape(rows, columns), a.reshape(rows, -1), differing.unequal)
+
+    def _add_many(self, row: int, column: int, train: Array, infer: Array, a: Array, unequal: Array) -> None:
+        """A block of which any number of elements differ."""
+        rows, columns = train.shape
         at, across = slice(row, row + rows), slice(column, column + columns)
-        unequal = differing.unequal.reshape(rows, columns)
+        unequal = unequal.reshape(rows, columns)
         self.rows.touched[at] |= np.logical_or.reduce(unequal, axis=1)
         if self.grid.has_columns:
             self.columns.touched[across] |= np.logical_or.reduce(unequal, axis=0)
-        a = self._values(train, self._formats[0]).reshape(rows, -1)
-        b = self._values(infer, self._formats[1]).reshape(rows, -1)
-        train, infer = train.reshape(rows, columns), infer.reshape(rows, columns)
+        b = self._values(infer.reshape(-1), self._formats[1]).reshape(rows, -1)
         picked = self._picked(row, rows)
         self._sum(a, b, at, across, picked)
-        smaller, larger = self._directions(at, train, infer, a, b)
-        if self.ulp_format is not None:
-            self._count_ulps(train, infer, smaller, larger, picked)
+        self.steps.add(train, infer, *self._raise_scale(at, train, infer, a, b), picked)
+
+    def _add_few(self, row: int, column: int, train: Array, infer: Array, few: Array, a: Array) -> bool:
+        """A block of which few elements differ (``few``: which; ``infer``: they alone), by what they add to equal sides.
+
+        False, and nothing added, where a row's Σb² would lose its digits that way.
+        """
+        width = train.shape[1]
+        starts = np.searchsorted(few, np.arange(0, train.size + 1, width))
+        hit = np.flatnonzero(np.diff(starts))
+        first = starts[hit]
+        of_row = np.repeat(np.arange(len(train)), np.diff(starts))
+        of_column = few - of_row * width
+        ours, b = a.reshape(-1)[few], self._values(infer, self._formats[1])
+        d = b - ours
+        ad, dd = np.add.reduceat(ours * d, first), np.add.reduceat(d * d, first)
+        before = np.add.reduceat(ours * ours, first)
+        if (before + 2 * ad + dd < _CANCELLED * (before + dd)).any():
+            return False
+        self._add_same(row, column, train, a)
+        rows, hit = self.rows, hit + row
+        for target, sums in ((rows.bb, 2 * ad + dd), (rows.ab, ad), (rows.ad, ad), (rows.dd, dd)):
+            target[hit] += sums
+        sizes = np.abs(d)
+        rows.d_abs[hit] += np.add.reduceat(sizes, first)
+        rows.peak[hit] = np.maximum(rows.peak[hit], np.maximum.reduceat(sizes, first))
+        rows.scale[hit] = np.maximum(rows.scale[hit], np.maximum.reduceat(np.abs(b), first))
+        rows.touched[hit] = True
+        if self.grid.has_columns:
+            self.columns.touched[of_column + column] = True
+        sampled = (of_row + row) % self.stride == 0
+        rows.d[hit] += np.add.reduceat(np.where(sampled, d, 0), first)
+        if self.grid.has_columns:
+            here = of_column[sampled]
+            for by_column, each in ((self.columns.ad, ours * d), (self.columns.dd, d * d), (self.columns.d, d)):
+                by_column[column : column + width] += np.bincount(here, each[sampled], width)
+        self.steps.add(train.reshape(-1)[few], infer, np.abs(ours), np.abs(b), sampled)
+        return True
 
     def _leave_out(self, start: int, strange: Array) -> None:
-        row, rows, column, columns = self._place(start, len(strange))
+        row, rows, column, columns = self.grid.place(start, len(strange))
         block = strange.reshape(rows, columns)
         self.rows.gone[row : row + rows] += np.add.reduce(block, axis=1)
         picked = self._picked(row, rows)
@@ -162,15 +207,15 @@ class Figures:
     def _sum(self, a: Array, b: Array, at: slice, across: slice, picked: slice | None) -> None:
         rows, columns = self.rows, self.columns
         d = b - a
-        sizes = np.abs(d) if self._each == 1 else np.hypot(d[:, ::2], d[:, 1::2])
+        sizes = self._sizes(d)
         rows.d_abs[at] += np.add.reduce(sizes, axis=1)
         rows.peak[at] = np.maximum(rows.peak[at], np.maximum.reduce(sizes, axis=1))
         if floats.is_integer(self._formats[0]) and not self._varies:
             self._see_difference(float(d.min()), float(d.max()))
         across_rows = picked is not None and self.grid.has_columns
-        sums = []
+        sums, product = [], np.empty_like(a)
         for left, right, by_column in ((a, a, columns.aa), (a, d, columns.ad), (d, d, columns.dd)):
-            product = left * right
+            product = np.multiply(left, right, out=product)
             sums.append(np.add.reduce(product, axis=1))
             if across_rows:
                 self._by_column(by_column, across, product[picked])
@@ -207,22 +252,15 @@ class Figures:
 
     # --- sizes and steps ---
 
-    def _directions(self, at: slice, train: Array, infer: Array, a: Array, b: Array) -> tuple[Array, Array]:
-        left, right = self._raise_scale(at, train, infer, a, b)
-        smaller, larger = left < right, left > right
-        self.smaller += int(np.count_nonzero(smaller))
-        self.larger += int(np.count_nonzero(larger))
-        return smaller, larger
-
     def _raise_scale(self, at: slice, train: Array, infer: Array, a: Array, b: Array) -> tuple[Array, Array]:
         """Take the largest magnitude of each row in; returns numbers in the order of both sides' magnitudes."""
-        if self._one_format and self.ulp_format is not None:
-            left = ulps.magnitudes(train, self.ulp_format)
-            right = left if train is infer else ulps.magnitudes(infer, self.ulp_format)
+        if self._one_format:
+            left = ulps.magnitudes(train, self._formats[0])
+            right = left if train is infer else ulps.magnitudes(infer, self._formats[0])
             top = np.maximum.reduce(left, axis=1)
             if left is not right:
                 top = np.maximum(top, np.maximum.reduce(right, axis=1))
-            largest = floats.values(top, self.ulp_format)
+            largest = floats.values(top, self._formats[0])
         else:
             left, right = self._sizes(a), self._sizes(b)
             largest = np.maximum(np.maximum.reduce(left, axis=1), np.maximum.reduce(right, axis=1))
@@ -234,32 +272,12 @@ class Figures:
 
     def raise_scale(self, start: int, values: Array) -> None:
         """Let other values of the same places count for a row's scale: the addends of a sum."""
-        row, rows, _, columns = self._place(start, len(values))
+        row, rows, _, columns = self.grid.place(start, len(values))
         largest = np.maximum.reduce(np.abs(values.reshape(rows, columns)), axis=1)
         at = slice(row, row + rows)
         self.rows.scale[at] = np.fmax(self.rows.scale[at], np.where(np.isfinite(largest), largest, 0))
 
-    def _count_ulps(self, train: Array, infer: Array, smaller: Array, larger: Array, picked: slice | None) -> None:
-        if self.ulp_format is None:
-            return
-        left, right = (ulps.to_format(raw, dtype, self.ulp_format) for raw, dtype in zip((train, infer), self._formats, strict=True))
-        if left is None or right is None:
-            self.ulp_format = None
-            return
-        apart = ulps.distance(left, right, self.ulp_format)
-        self.ulp_max = max(self.ulp_max, int(np.maximum.reduce(apart, axis=None)))
-        if picked is not None:
-            crossing = ulps.opposite_signs(left[picked], right[picked], self.ulp_format)
-            self.histogram.add(apart[picked], smaller[picked], larger[picked], crossing)
-
-    # --- places ---
-
-    def _place(self, start: int, count: int) -> tuple[int, int, int, int]:
-        """First row, rows, first column, columns of a block."""
-        row, column = divmod(start, self.grid.columns)
-        if column or count < self.grid.columns:
-            return row, 1, column, count
-        return row, count // self.grid.columns, 0, self.grid.columns
+    # --- parts of a block ---
 
     def _picked(self, row: int, rows: int) -> slice | None:
         """Those rows of a block that are in the sample."""

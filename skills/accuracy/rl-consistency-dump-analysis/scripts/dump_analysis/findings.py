@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from . import causes, chain
 from .artefacts.boundary_results import DIVERGED, BoundaryResult, BoundaryResults, FirstDivergence, SidesShape, elements
 from .artefacts.common import Modules, Worded
 from .artefacts.conclusion import Character, Finding, FindingSide, Size
@@ -30,6 +31,7 @@ def find(results: BoundaryResults, weights: WeightsCompared, modules: dict[str, 
     if first is not None and not {first.boundary} & (explained | {made_by(boundary) for boundary in explained}):
         found.append(_left_open(results.boundaries[places[first.boundary]], first, places[first.boundary], modules))
     # A weight stands where the boundary that it makes stands; one that makes none that was compared, at the end.
+    found = [_with_growth(finding, first, results.boundaries) for finding in found]
     found.sort(key=lambda finding: places.get(finding.boundary, places.get(made_by(finding.boundary), len(places))))
     return [msgspec.structs.replace(finding, id=f"F{number}") for number, finding in enumerate(found, 1)]
 
@@ -65,10 +67,9 @@ def _finding(
     cause: Worded,
     evidence: list[Worded],
     side: FindingSide = "unknown",
-    confirmed_by: Literal["weights", "inputs"] | None = None,
+    confirmed_by: Literal["weights", "inputs", "fingerprint"] | None = None,
 ) -> Finding:
     boundaries = [result.boundary for result in results]
-    known = [result.unequal.count for result in results if result.unequal is not None]
     return Finding(
         id="",
         boundary=boundaries[0],
@@ -78,7 +79,7 @@ def _finding(
         character=character,
         side=side,
         cause=cause,
-        size=Size(sum(known), sum(map(elements, results))) if known else Size(None, None),
+        size=_size(results),
         evidence=evidence,
         ruled_out=[],
         chain=[],
@@ -86,6 +87,21 @@ def _finding(
         confirmed_by=[confirmed_by] if confirmed_by else [],
         resolvable="unknown",
         fix=None,
+    )
+
+
+def _size(results: Sequence[BoundaryResult]) -> Size:
+    """The measured size of a difference, over all its boundaries."""
+    measured = [result for result in results if result.unequal is not None]
+    if not measured:
+        return Size(None, None)
+    ways = [result.direction for result in measured if result.direction is not None]
+    return Size(
+        sum(result.unequal.count for result in measured if result.unequal is not None),
+        sum(map(elements, results)),
+        max((result.ulp.max for result in measured if result.ulp is not None), default=None),
+        sum(way.smaller for way in ways) if ways else None,
+        sum(way.larger for way in ways) if ways else None,
     )
 
 
@@ -113,8 +129,19 @@ def _of_weight(weight: DifferingWeight, modules: dict[str, Modules]) -> Finding:
     return _finding(weight.results, modules, character="logic", cause=cause, evidence=told, confirmed_by="weights")
 
 
+def _with_growth(finding: Finding, first: FirstDivergence | None, boundaries: Sequence[BoundaryResult]) -> Finding:
+    """The finding that stands at the first divergence also says how the difference grows from there."""
+    covered = set(finding.boundaries) | {made_by(boundary) for boundary in finding.boundaries}
+    told = chain.worded(chain.growth(boundaries)) if first is not None and first.boundary in covered else None
+    return finding if told is None else msgspec.structs.replace(finding, evidence=[*finding.evidence, told])
+
+
 def _left_open(result: BoundaryResult, first: FirstDivergence, before: int, modules: dict[str, Modules]) -> Finding:
     gaps = word("before_gaps", gaps=first.uncompared_before) if first.uncompared_before else word("before_unknown")
     complete = word("before_all_equal", n=before) if first.predecessors_complete else gaps
     cause = word("not_judged", boundary=result.boundary, status=result.status)
-    return _finding([result], modules, character="unknown", cause=cause, evidence=[evidence(result), complete])
+    seen = causes.fingerprint(result)
+    told = [evidence(result), *([seen] if seen else []), *(result.where.hints if result.where else []), complete]
+    return _finding(
+        [result], modules, character="unknown", cause=cause, evidence=told, confirmed_by="fingerprint" if seen is not None else None
+    )

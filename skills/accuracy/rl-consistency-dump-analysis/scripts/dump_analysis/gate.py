@@ -17,6 +17,8 @@ from .tensors import Stream
 from .where import Axes, where
 from .wording import word
 
+_WASTED = 1 << 16  # bytes of a side's files; less is not worth a word
+
 
 def compare(
     rows: Sequence[Row],
@@ -54,7 +56,7 @@ def compare(
             numbers = tokens.numbers(counted, pair, taken.grid) if taken else None
             done.append(_result(pair, ended, taken, Axes(numbers, widths.get(pair.row.boundary))))
         advance()
-    return sorted(done, key=lambda result: result.order), _dtype_notes(pairs)
+    return sorted(done, key=lambda result: result.order), [*_dtype_notes(pairs), *_storage_notes(pairs)]
 
 
 def _gap_result(row: Row, gap: Gap, pair: Pair | None) -> BoundaryResult:
@@ -127,6 +129,22 @@ def _about_nonfinite(tally: Tally, status: Status) -> Worded | None:
     )
 
 
+def _storage_notes(pairs: Sequence[Pair]) -> list[Worded]:
+    """Once a side: files that hold a larger storage of which the tensor is a view, as torch.save writes them."""
+    notes: list[Worded] = []
+    for label, found in (("train", [pair.train for pair in pairs]), ("infer", [pair.infer for pair in pairs])):
+        wasted = {
+            place.record.name: spare
+            for each in found
+            for place, tensor in each.each()
+            if (spare := tensor.storage_bytes - tensor.elements * tensor.item_size) > tensor.elements * tensor.item_size
+        }
+        if sum(wasted.values()) > _WASTED:
+            most = max(wasted, key=lambda name: wasted[name])
+            notes.append(word("storage_wasted", side=label, n=len(wasted), bytes=sum(wasted.values()), name=most))
+    return notes
+
+
 def _dtype_notes(pairs: Sequence[Pair]) -> list[Worded]:
     """Once a side: tensors whose file holds another dtype than dump.json says (fp8 of msprobe 26.0 is such a case)."""
     notes: list[Worded] = []
@@ -134,7 +152,7 @@ def _dtype_notes(pairs: Sequence[Pair]) -> list[Worded]:
         apart = {
             place.record.name: (place.record.dtype, tensor.dtype)
             for each in found
-            for place, tensor in zip(each.places, each.tensors, strict=True)
+            for place, tensor in each.each()
             if place.record.dtype not in (None, tensor.dtype)
         }
         for name, (recorded, stored) in list(apart.items())[:1]:

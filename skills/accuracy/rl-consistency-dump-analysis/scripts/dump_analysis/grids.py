@@ -23,6 +23,13 @@ class Grid(NamedTuple):
         """Whether a column is one thing in every row: not where rows mean nothing or a row is one element."""
         return self.rows_are is not None and self.columns > 1
 
+    def place(self, start: int, count: int) -> tuple[int, int, int, int]:
+        """First row, rows, first column and columns of a block: whole rows, or a part of one."""
+        row, column = divmod(start, self.columns)
+        if column or count < self.columns:
+            return row, 1, column, count
+        return row, count // self.columns, 0, self.columns
+
 
 def grid_of(boundary: str, shape: Sequence[int], tokens: int | None) -> Grid:
     """The grid of a boundary's value. ``tokens``: how many tokens were compared, if known.

@@ -118,15 +118,15 @@ def sizes(measure: Measure) -> Sizes:
 def ulp(measure: Measure) -> Ulp | None:
     """ULP distances; None where the values have no ULP (integers, complex) or nothing differs."""
     figures = measure.figures
-    if figures is None or figures.ulp_format is None:
+    if figures is None or figures.steps.ulp_format is None:
         return None
     touched = figures.rows.touched
     peak, scale = figures.rows.peak[touched].astype(np.float64), figures.rows.scale[touched].astype(np.float64)
-    at_scale = float((peak / ulps.spacing(scale, figures.ulp_format)).max()) if len(peak) else None
+    at_scale = float((peak / ulps.spacing(scale, figures.steps.ulp_format)).max()) if len(peak) else None
     return Ulp(
-        figures.ulp_max,
+        figures.steps.farthest,
         None if at_scale is None else shown(at_scale, _FEW),
-        {**figures.histogram.counts(), "opposite_sign": figures.histogram.opposite},
+        {**figures.steps.histogram.counts(), "opposite_sign": figures.steps.histogram.opposite},
     )
 
 
@@ -135,8 +135,12 @@ def direction(measure: Measure) -> Direction | None:
     figures = measure.figures
     if figures is None:
         return None
-    both = figures.smaller + figures.larger
-    return Direction(figures.smaller, figures.larger, shown((figures.smaller - figures.larger) / both**0.5, _FEW) if both else 0.0)
+    both = figures.steps.smaller + figures.steps.larger
+    return Direction(
+        figures.steps.smaller,
+        figures.steps.larger,
+        shown((figures.steps.smaller - figures.steps.larger) / both**0.5, _FEW) if both else 0.0,
+    )
 
 
 def gain(measure: Measure) -> Gain | None:
@@ -203,7 +207,7 @@ def sampled(measure: Measure) -> Sampled | None:
     figures = measure.figures
     if figures is None or figures.stride == 1:
         return None
-    told = ["gain", "where.worst.columns", "where.worst.heads"] + (["ulp.histogram"] if figures.ulp_format else [])
+    told = ["gain", "where.worst.columns", "where.worst.heads"] + (["ulp.histogram"] if figures.steps.ulp_format else [])
     return Sampled(figures.sampled_rows, figures.grid.rows, figures.stride, told)
 
 

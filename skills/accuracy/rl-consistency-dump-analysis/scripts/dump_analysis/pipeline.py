@@ -21,9 +21,11 @@ from .artefacts.semantic_mapping import SemanticMapping
 from .boundaries import is_weight
 from .mapping import declared
 from .sides import Side
+from .train_log import Log
 from .wording import Language, text_of
 
 PROBE, MAPPING, RESULTS, CONCLUSION = "probe.json", "semantic_mapping.json", "boundary_results.json", "conclusion.json"
+TRAIN_LOG = "train log"  # its label among the inputs of a conclusion
 
 
 class Told(NamedTuple):
@@ -104,10 +106,10 @@ def _why_not_run(results: BoundaryResults, train: Side, infer: Side) -> list[str
     return [f"Cannot compare: none of {len(rows)} rows fits the dumps; the first is {first}. Check the mapping against the dumps."]
 
 
-def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None]) -> tuple[Conclusion, Told]:
-    """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json and probe.json."""
+def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None], log: Log | None = None) -> tuple[Conclusion, Told]:
+    """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json, probe.json and a training log."""
     require_files({"--workdir": str(workdir / RESULTS)})
-    _refuse_same(output, workdir / RESULTS, workdir / MAPPING, workdir / PROBE)
+    _refuse_same(output, workdir / RESULTS, workdir / MAPPING, workdir / PROBE, *([log.path] if log else []))
     results, warnings = io.read(workdir / RESULTS, BoundaryResults)
     _check_consistent(results)
     mapping: SemanticMapping | None = None
@@ -124,8 +126,10 @@ def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None]) -
             warnings.append(f"{MAPPING} was edited since {RESULTS} was made from it, or is another one; compare again")
     files.append(Input(RESULTS, io.digest_of_file(workdir / RESULTS)))
     files += [Input(f"{side} config", io.digest_of_file(path)) for side, path in configs.items() if path]
+    files += [Input(TRAIN_LOG, log.digest)] if log else []
+    warnings += log.warnings if log else []
     dumps = [_dump(results.train, facts.train if facts else None), _dump(results.infer, facts.infer if facts else None)]
-    found = conclusion.conclude(results, mapping, facts, [*dumps, *files])
+    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], log.metrics if log else conclusion.NOT_LOGGED)
     io.write(output, found)
     return found, Told([], warnings)
 

@@ -9,9 +9,11 @@ from .floats import Array
 
 
 class Differing(NamedTuple):
-    """One block that is not the same on both sides: where values differ, and which elements are finite on both (None: all)."""
+    """One block that is not the same on both sides: where values differ, in how many elements, and which are finite on both
+    (None: all)."""
 
     unequal: Array
+    many: int
     finite: Array | None
 
 
@@ -57,8 +59,9 @@ class Tally:
         unequal = self._unequal(train, infer)
         if finite is not None:
             unequal &= ~self._both_nan(train, infer)
-        self.unequal += int(np.count_nonzero(unequal))
-        return Differing(unequal, finite)
+        count = int(np.count_nonzero(unequal))
+        self.unequal += count
+        return Differing(unequal, count, finite)
 
     def add_equal(self, start: int, both: Array) -> None:
         """Count a block that is the same on both sides: it may still hold NaN or infinities."""

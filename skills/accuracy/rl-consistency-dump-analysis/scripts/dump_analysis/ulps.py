@@ -38,30 +38,22 @@ def magnitudes(raw: Array, dtype: str) -> Array:
     return raw & raw.dtype.type((1 << (8 * raw.dtype.itemsize - 1)) - 1)
 
 
-def distance(train: Array, infer: Array, dtype: str) -> Array:
-    """How many places apart raw elements of one real float format are: unsigned, exact, never wraps. No NaN."""
+def distance(train: Array, infer: Array, dtype: str) -> tuple[Array, Array | None]:
+    """How many places apart raw elements of one real float format are: unsigned, exact, never wraps; no NaN.
+
+    And where one is above and the other below zero (None: nowhere).
+    """
+    apart = np.maximum(train, infer) - np.minimum(train, infer)  # right where the signs are the same
     if dtype == _UNSIGNED:
-        return np.maximum(train, infer) - np.minimum(train, infer)
-    left, right = _places(train, dtype), _places(infer, dtype)
-    apart: Array = np.maximum(left, right).view(train.dtype) - np.minimum(left, right).view(train.dtype)
-    return apart
-
-
-def _places(raw: Array, dtype: str) -> Array:
-    """Signed integers in the order of the values; both zeros are 0."""
-    signed = np.dtype(f"i{raw.dtype.itemsize}")
-    negative = raw.view(signed) >> signed.type(8 * raw.dtype.itemsize - 1)  # 0, or −1: all ones
-    places: Array = (magnitudes(raw, dtype).view(signed) ^ negative) - negative
-    return places
-
-
-def opposite_signs(train: Array, infer: Array, dtype: str) -> Array:
-    """Where one element is above and the other below zero."""
-    if dtype == _UNSIGNED:
-        return np.zeros(train.shape, bool)
+        return apart, None
     top = train.dtype.type(1 << (8 * train.dtype.itemsize - 1))
-    found: Array = ((train ^ infer) >= top) & (magnitudes(train, dtype) != 0) & (magnitudes(infer, dtype) != 0)
-    return found
+    crossing = (train ^ infer) >= top
+    if not crossing.any():
+        return apart, None
+    left, right = magnitudes(train[crossing], dtype), magnitudes(infer[crossing], dtype)
+    apart[crossing] = left + right
+    crossing[crossing] = (left != 0) & (right != 0)
+    return apart, crossing
 
 
 def spacing(values: Array, dtype: str) -> Array:
@@ -79,12 +71,13 @@ class Histogram:
         self._at_least = np.zeros((2, len(BINS)), np.int64)  # smaller, larger
         self.opposite = 0
 
-    def add(self, apart: Array, smaller: Array, larger: Array, opposite: Array) -> None:
+    def add(self, apart: Array, smaller: Array, larger: Array, opposite: Array | None) -> None:
         """Count one block: distances and, as masks, where |train| is smaller or larger and where the signs are opposite."""
-        crossing = int(np.count_nonzero(opposite))
-        self.opposite += crossing
+        if opposite is not None:
+            self.opposite += int(np.count_nonzero(opposite))
+            smaller, larger = smaller & ~opposite, larger & ~opposite
         for way, mask in enumerate((smaller, larger)):
-            kept = apart * (mask & ~opposite if crossing else mask)
+            kept = apart * mask
             for at, first in enumerate(_FIRST_OF_BIN):
                 found = int(np.count_nonzero(kept >= first))
                 if not found:

@@ -27,8 +27,9 @@ _BINS = 40
 _DIGITS = 6
 _LISTED = 8  # tokens or columns that a hint names one by one
 _ONE_SIDED = 16  # elements; a fair coin falls so often on one side once in 30,000 tries
+_LEAN = 0.2  # of the elements
 _SLACK = 1e-10  # of sums of squares that may be equal
-_UNEVEN = 6  # standard errors
+_UNEVEN = 10  # standard errors
 _PROFILED = ("layers.N.resid_mlp", "logits")
 
 
@@ -186,11 +187,11 @@ def _one_run(touched: Array) -> bool:
 
 
 def _of_direction(figures: Figures) -> list[Worded]:
-    smaller, larger = figures.smaller, figures.larger
+    smaller, larger = figures.steps.smaller, figures.steps.larger
     both = smaller + larger
     if both >= _ONE_SIDED and not (smaller and larger):
         return [word("one_sided", n=both, way=word("larger_on_infer" if smaller else "smaller_on_infer"))]
-    if both and abs(smaller - larger) > _UNEVEN * both**0.5:
+    if abs(smaller - larger) > max(_LEAN * both, _UNEVEN * both**0.5):
         return [word("uneven", smaller=smaller, larger=larger, z=shown((smaller - larger) / both**0.5, 3))]
     return []
 

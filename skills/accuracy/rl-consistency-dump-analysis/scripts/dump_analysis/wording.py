@@ -111,6 +111,13 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: {name} has shape {stored} in its file and {recorded} in dump.json: the file is of another run",
         "{side}：{name} 的文件形状为 {stored}，dump.json 记录为 {recorded}：文件来自另一次采集",
     ),
+    "storage_wasted": (
+        (
+            "{side}: {n} tensor files hold {bytes} bytes beside their tensors, the most in {name}: "
+            "views were saved with their whole storage; clone before saving"
+        ),
+        "{side}：{n} 个张量文件在张量之外还多存了 {bytes} 字节，最多的是 {name}：保存的是视图及其整个 storage；保存前请 clone",
+    ),
     "nothing_left": ("the mapping's ops leave no elements to compare", "映射的步骤没有留下可比较的元素"),
     "file_changed": ("a file changed while it was read: {why}", "读取期间文件发生变化：{why}"),
     "tensor_unreadable": ("{side}: file unreadable: {why}", "{side}：文件不可读：{why}"),
@@ -170,6 +177,36 @@ TABLE: dict[str, tuple[str, str]] = {
         "{n} tokens of infer equal train's token at distance {lag}, byte for byte",
         "infer 有 {n} 个 token 与 train 相距 {lag} 的 token 逐字节相等",
     ),
+    # --- conclusion: fingerprints and growth ---
+    "fp_few": (
+        "by fingerprint nothing can be told: {n} elements of unequal magnitude are too few",
+        "凭指纹无法判断：只有 {n} 个元素大小不同，太少",
+    ),
+    "fp_one_sided": (
+        (
+            "by fingerprint one-sided ({n} of {n} elements): so do constants that differ (eps, scale, multiplier, gain), "
+            "orders of summation do not; not proven"
+        ),
+        "凭指纹为单向（{n} 个元素全部同向）：不同的常数（eps、scale、乘数、增益）如此，求和次序不会；未证明",
+    ),
+    "fp_leaning": (
+        (
+            "by fingerprint leaning to one side (share {share} of {n} elements): so do functions that differ (soft cap, activation); "
+            "known roundings lean far less; not proven"
+        ),
+        "凭指纹偏向一侧（{n} 个元素中占 {share}）：不同的函数（软上限、激活）如此，已知的舍入偏得少得多；未证明",
+    ),
+    "fp_two_sided": (
+        (
+            "by fingerprint two-sided (share {share} of {n} elements on the larger side): so do roundings, "
+            "and so do many faults (positions, weights, masks); neither is proven"
+        ),
+        "凭指纹为双向（{n} 个元素中较多一侧占 {share}）：舍入如此，许多故障（位置、权重、mask）也如此；两者都未证明",
+    ),
+    "growth": (
+        "relative difference {at_first} at {first}, {at_last} at {last}",
+        "相对差异在 {first} 为 {at_first}，在 {last} 为 {at_last}",
+    ),
     # --- conclusion: causes and evidence ---
     "weight_differs": (
         "different on the two sides: {weights} ({unequal} of {of} elements)",
@@ -209,6 +246,11 @@ TABLE: dict[str, tuple[str, str]] = {
     "inputs_equal": ("EXACT: {names}", "EXACT：{names}"),
     "inputs_differ": ("different on the two sides: {names}", "两侧不同：{names}"),
     "inputs_not_compared": ("input ids and positions were not both compared", "没有同时比较 input_ids 与 positions"),
+    "config_by_fingerprint": ("no configuration was compared; {seen}", "没有比较任何配置；{seen}"),
+    "order_by_fingerprint": (
+        "needs each module recomputed from its own inputs; {seen}",
+        "需要用各模块自己的输入重新计算；{seen}",
+    ),
     "config_not_read": ("no configuration was compared", "没有比较任何配置"),
     "units_handed": (
         "dump units handed: {train} of train, {infer} of infer; how many ranks ran is not recorded",

@@ -11,6 +11,7 @@ Consistency = Literal["consistent", "inconsistent", "undecided"]
 Character = Literal["logic", "rounding", "unknown"]
 FindingSide = Literal["train", "infer", "both", "unknown"]
 HypothesisState = Literal["excluded", "supported", "open"]
+LogStatus = Literal["measured", "not_run", "evidence_missing"]
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -84,18 +85,25 @@ class Uncompared(msgspec.Struct, frozen=True):
 
 
 class LogMetric(msgspec.Struct, frozen=True):
-    """A metric that a training log states; never computed here."""
+    """A metric that a training log states; never computed here.
 
-    status: Literal["measured", "not_run", "evidence_missing"]
+    ``mean``, ``max``, ``std``: of the last step that was measured; ``by_step``: [step, mean] of each measured step, the
+    step None where the log names none. None where nothing was measured, and where only a bound is known: ``note`` says which.
+    """
+
+    status: LogStatus
     mean: float | None = None
     max: float | None = None
     std: float | None = None
     by_step: list[Any] = []
     source: str | None = None
+    note: Worded | None = None
 
 
 class EndToEndMetric(msgspec.Struct, frozen=True):
-    status: Literal["measured", "not_run", "evidence_missing"]
+    """The metric of the response segment, likewise; ``valid`` 0 says that it was not computed."""
+
+    status: LogStatus
     name: str | None = None
     mean: float | None = None
     max: float | None = None
@@ -103,6 +111,7 @@ class EndToEndMetric(msgspec.Struct, frozen=True):
     valid: float | None = None
     by_step: list[Any] = []
     source: str | None = None
+    note: Worded | None = None
 
 
 class Metrics(msgspec.Struct, frozen=True):
