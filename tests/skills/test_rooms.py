@@ -16,17 +16,16 @@ COLLECTOR = ROOT / "skills/accuracy/rl-prefill-consistency-dump"
 FLOOR = {
     "msprobe_files": 0,
     "artefacts": 1, "boundaries": 1, "floats": 1, "sides": 1, "cli": 1,
-    "wording": 2, "layouts": 2, "tensors": 3,
-    "train_log": 3, "stages": 12,
-    "grids": 2, "ulps": 2, "regression": 2, "steps": 3,
-    "tally": 3, "comparable": 4,
-    "mapping": 4, "pairs": 4, "figures": 4,
-    "tokens": 5, "heads": 5, "measure": 5, "where": 6,
-    "gate": 7, "weights": 5, "probe": 5,
+    "wording": 2, "layouts": 2, "ulps": 2, "grids": 2,
+    "tensors": 3, "tally": 3, "train_log": 3,
+    "comparable": 4, "mapping": 4, "pairs": 4,
+    "tokens": 5, "measure": 5, "weights": 5, "probe": 5,
+    "gate": 6,
     "divergence": 8, "chain": 8, "causes": 8,
     "findings": 9,
     "conclusion": 10,
     "pipeline": 11,
+    "stages": 12,
 }  # fmt: skip
 COMMANDS = sorted(path.name for path in SCRIPTS.glob("*.py"))
 

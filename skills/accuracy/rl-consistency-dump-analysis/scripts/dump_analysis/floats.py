@@ -14,6 +14,11 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
+DIGITS = 14  # of what is right to 1e-12; the last two of float64 depend on the order of summation
+FEW_DIGITS = 6  # of estimates
+_LARGEST = float(np.finfo(np.float64).max)
+
+
 class Format(NamedTuple):
     """How a dtype is stored. ``kind``: float, int, bool or complex; ``raw``: numpy type of one stored element."""
 
@@ -43,6 +48,16 @@ _FLOAT8 = {
     "float8_e4m3fn": (4, 3, 7, "fn"), "float8_e5m2": (5, 2, 15, "ieee"),
     "float8_e4m3fnuz": (4, 3, 8, "fnuz"), "float8_e5m2fnuz": (5, 2, 16, "fnuz"),
 }  # fmt: skip
+
+
+def finite(value: Array | float) -> float:
+    """A float64 that JSON can hold: what is beyond its range becomes its largest number."""
+    return max(-_LARGEST, min(float(value), _LARGEST))
+
+
+def shown(value: Array | float, digits: int = DIGITS) -> float:
+    """A finite float64 with so many significant digits."""
+    return float(f"{finite(value):.{digits}g}")
 
 
 def is_integer(dtype: str | None) -> bool:

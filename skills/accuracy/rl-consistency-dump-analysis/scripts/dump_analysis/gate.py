@@ -4,17 +4,20 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from . import floats, heads, measure, tokens
+from . import floats, tokens
 from .artefacts.boundary_results import BoundaryResult, SidesCount, SidesDtype, SidesOperand, SidesShape, Special, Status, Unequal
 from .artefacts.common import Worded
 from .artefacts.semantic_mapping import MissingRow, Row
 from .grids import grid_of
-from .measure import Measure
+from .measure import gains, heads
+from .measure import row as measured
+from .measure.figures import width_of
+from .measure.row import Measure
+from .measure.where import Axes, where
 from .pairs import Found, Gap, Pair, Walked, find_pairs, walk
 from .sides import Side
 from .tally import Tally
 from .tensors import Stream
-from .where import Axes, where
 from .wording import word
 
 _WASTED = 1 << 16  # bytes of a side's files; less is not worth a word
@@ -42,7 +45,7 @@ def compare(
     open_rows: dict[str, Measure] = {}
 
     def measure_of(pair: Pair, left: Stream, right: Stream) -> Measure:
-        grid = grid_of(pair.row.boundary, left.shape, counted.compared if counted else None)
+        grid = grid_of(pair.row.boundary, left.shape, counted.compared if counted else None, width_of((left.dtype, right.dtype)).itemsize)
         formats = [place.record.dtype or tensor.dtype for found in (pair.train, pair.infer) for place, tensor in found.each()]
         open_rows[pair.row.boundary] = Measure(grid, left, right, formats)
         return open_rows[pair.row.boundary]
@@ -78,7 +81,7 @@ def _result(pair: Pair, walked: Walked, taken: Measure | None, axes: Axes) -> Bo
         but_ones = [size for size in train if size != 1] == [size for size in infer if size != 1]
         reason = word("shapes_but_ones") if but_ones else None
         return msgspec.structs.replace(result, shape=SidesShape(list(train), list(infer)), reason=reason)
-    tally, sizes = taken.tally, measure.sizes(taken)
+    tally, sizes, figures = taken.tally, measured.sizes(taken), measured.measured(taken)
     status = _status(pair.train, pair.infer, tally)
     return msgspec.structs.replace(
         result,
@@ -92,11 +95,11 @@ def _result(pair: Pair, walked: Walked, taken: Measure | None, axes: Axes) -> Bo
         rel_l2=sizes.rel_l2,
         cosine=sizes.cosine,
         norm_ratio=sizes.norm_ratio,
-        ulp=measure.ulp(taken),
-        direction=measure.direction(taken),
+        ulp=measured.ulp(taken),
+        direction=measured.direction(taken),
         where=where(row.boundary, taken, axes, walked.train, walked.infer),
-        gain=measure.gain(taken),
-        sampled=measure.sampled(taken),
+        gain=gains.gain(figures.sums, figures.steps.ulp_format, axes.numbers) if figures is not None else None,
+        sampled=measured.sampled(taken),
         reason=_about_nonfinite(tally, status),
     )
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from .boundaries import is_weight
 
-_MOST = 300_000  # rows or columns that are kept apart; the largest vocabularies have 2**18 words and some padding
+_MOST_BYTES = 2_400_000  # of one sum for each row or column; the largest vocabularies have 2**18 words and some padding
 _UNNAMED = 1 << 16
 
 
@@ -31,8 +31,8 @@ class Grid(NamedTuple):
         return row, count // self.columns, 0, self.columns
 
 
-def grid_of(boundary: str, shape: Sequence[int], tokens: int | None) -> Grid:
-    """The grid of a boundary's value. ``tokens``: how many tokens were compared, if known.
+def grid_of(boundary: str, shape: Sequence[int], tokens: int | None, number: int = 8) -> Grid:
+    """The grid of a boundary's value. ``tokens``: how many tokens were compared, if known; ``number``: bytes of a sum.
 
     The leading axes that together count the tokens are the rows; where none do, the first axis of more than one
     element (of a matrix: the first). A vector that does not count tokens, and the weight vector, is one row.
@@ -40,7 +40,7 @@ def grid_of(boundary: str, shape: Sequence[int], tokens: int | None) -> Grid:
     elements = math.prod(shape)
     rows = _weight_rows(shape) if is_weight(boundary) else _activation_rows(shape, tokens)
     columns = elements // rows
-    if max(rows, columns) > _MOST:
+    if max(rows, columns) * number > _MOST_BYTES:
         return Grid(-(-elements // _UNNAMED), _UNNAMED, elements, None)
     return Grid(rows, columns, elements, "rows" if is_weight(boundary) else "tokens")
 

@@ -41,7 +41,7 @@ def tokens_of(pairs: Sequence[Pair]) -> Tokens | None:
 
 def numbers(tokens: Tokens | None, pair: Pair, grid: Grid) -> list[int] | None:
     """The token of each row of the grid; None where row r is token r, as far as is known."""
-    if tokens is None or grid.rows_are != "tokens" or grid.rows == tokens.compared or len(pair.train.tensors) != 1:
+    if tokens is None or grid.rows_are != "tokens" or len(pair.train.tensors) != 1:
         return None
     shape = pair.train.tensors[0].shape
     axis = next((at for at, size in enumerate(shape) if size == tokens.recorded), None)
@@ -51,7 +51,7 @@ def numbers(tokens: Tokens | None, pair: Pair, grid: Grid) -> list[int] | None:
     below = int(np.prod(shape[axis + 1 :], dtype=np.int64))
     found = [tokens.number.get(int(place) // below % tokens.recorded) for place in places]
     known = [number for number in found if number is not None]
-    return known if len(known) == len(found) else None
+    return known if len(known) == len(found) and known != list(range(len(known))) else None
 
 
 def _first_elements(pair: Pair, rows: int | None) -> Array | None:

@@ -94,6 +94,18 @@ def to_format(raw: Array, dtype: str, target: str) -> Array | None:
     """Raw elements rounded to another float format; None where nothing is rounded to it here."""
     if dtype == target:
         return raw
-    if target.startswith("float8"):
+    values = floats.values(raw, dtype)
+    if target == _UNSIGNED:
         return None
-    return floats.rounded(floats.values(raw, dtype), target)
+    return _nearest_codes(values, target) if target.startswith("float8") else floats.rounded(values, target)
+
+
+def _nearest_codes(values: Array, dtype: str) -> Array:
+    """The float8 numbers nearest to finite values, ties to even codes; what is larger than all becomes the largest."""
+    numbers = floats.values(np.arange(128, dtype=np.uint8), dtype).astype(np.float64)
+    numbers = numbers[np.isfinite(numbers)]  # in the order of their codes
+    sizes, middle = np.abs(values.astype(np.float64)), (numbers[1:] + numbers[:-1]) / 2
+    codes = np.searchsorted(middle, sizes)
+    tie = np.append(middle, np.inf)[codes] == sizes
+    codes = (codes + (tie & (codes % 2 == 1))).astype(np.uint8)
+    return np.where((values < 0) & (codes > 0), codes | np.uint8(0x80), codes)

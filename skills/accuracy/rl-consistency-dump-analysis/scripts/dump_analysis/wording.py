@@ -152,7 +152,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "only_columns": ("of {of} columns only {columns} differ", "{of} 列中只有 {columns} 不同"),
     "only_columns_run": ("of {of} columns only {first} to {last} differ", "{of} 列中只有 {first} 至 {last} 不同"),
     "only_heads": ("of {of} heads only {heads} differ", "{of} 个 head 中只有 {heads} 不同"),
-    "one_sided": ("all {n} elements of unequal magnitude are {way}", "大小不同的 {n} 个元素全部{way}"),
+    "one_sided": ("all {n} finite elements of unequal magnitude are {way}", "大小不同的 {n} 个有限元素全部{way}"),
     "larger_on_infer": ("larger on infer", "在 infer 一侧更大"),
     "smaller_on_infer": ("smaller on infer", "在 infer 一侧更小"),
     "uneven": (
@@ -165,13 +165,13 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "one_offset": ("infer is train + {offset} in every element", "每个元素上 infer 都等于 train + {offset}"),
     "tokens_zero": (
-        "{n} tokens are all zero on {side} and not on the other side: {tokens}",
-        "{n} 个 token 仅在 {side} 一侧全为零：{tokens}",
+        "{n} tokens are all zero on {side} and not on the other side, such as {tokens}",
+        "{n} 个 token 仅在 {side} 一侧全为零，例如 {tokens}",
     ),
     "token_is": ("{infer} is train's {train}", "{infer} 等于 train 的 {train}"),
     "tokens_moved": (
-        "{n} tokens of infer equal another token of train, byte for byte: {tokens}",
-        "infer 有 {n} 个 token 与 train 的另一个 token 逐字节相等：{tokens}",
+        "{n} tokens of infer equal another token of train, byte for byte, such as {tokens}",
+        "infer 有 {n} 个 token 与 train 的另一个 token 逐字节相等，例如 {tokens}",
     ),
     "tokens_lag": (
         "{n} tokens of infer equal train's token at distance {lag}, byte for byte",

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from .boundaries import place_of
-from .pairs import Found, Pair
+from dump_analysis.boundaries import place_of
+from dump_analysis.pairs import Found, Pair
 
 _WITH_HEADS = frozenset(
     f"layers.N.{name}.out" for name in ("q", "k", "v", "q_norm", "k_norm", "q_rope", "k_rope", "attn_core", "kv_b", "q_b")

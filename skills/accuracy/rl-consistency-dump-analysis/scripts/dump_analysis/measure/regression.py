@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .floats import Array
+from dump_analysis.floats import Array
 
 _CONSTANT = 1e-11  # a spread of the train values below this share of their squares is rounding of the sums
 
@@ -21,6 +21,7 @@ class Sums(NamedTuple):
     aa: Array
     ad: Array
     dd: Array
+    fourth: Array  # Σa⁴
 
     def whole(self) -> "Sums":
         """All pairs together."""
@@ -36,15 +37,31 @@ class Lines(NamedTuple):
     rest: Array
 
 
+def spread(n: Array, sums: Sums) -> Array:
+    """Σ (a − mean of a)² of each line."""
+    return sums.aa - sums.a * sums.a / n
+
+
 def fit(n: Array, sums: Sums) -> Lines:
     """Fit each line; ``n`` pairs each. Where the train values are all equal, only an offset is fitted."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = sums.aa - sums.a * sums.a / n
+        around_mean = spread(n, sums)
         tilted = sums.ad - sums.a * sums.d / n
         around = np.maximum(sums.dd - sums.d * sums.d / n, 0)
-        known = (spread > _CONSTANT * sums.aa) & (n > 2)
-        slope = np.where(known, tilted / spread, np.nan)
+        known = (around_mean > _CONSTANT * sums.aa) & (n > 2)
+        slope = np.where(known, tilted / around_mean, np.nan)
         rest = np.where(known, np.maximum(around - slope * tilted, 0), around)
         offset = np.where(known, (sums.d - slope * sums.a) / n, sums.d / n)
-        stderr = np.sqrt(np.where(known, rest / (n - 2) / spread, np.nan))
+        stderr = np.sqrt(np.where(known, rest / (n - 2) / around_mean, np.nan))
     return Lines(1 + slope, offset, stderr, rest)
+
+
+def rounding_error(n: Array, sums: Sums, noise: float) -> Array:
+    """The standard error of each scale if every pair has noise of ``noise`` times its own a².
+
+    Rounding is such: a line leans on its largest values, which are the least exact, and a few large ones are fitted
+    so well that what is left over tells too little (the variance by White 1980, for this noise).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error: Array = np.sqrt(noise * sums.fourth) / spread(n, sums)
+    return error

@@ -10,25 +10,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import measure
-from .artefacts.boundary_results import Pattern, Ranked, TokenProfile, Touched, Where, Worst
-from .artefacts.common import Worded
-from .boundaries import place_of
+from dump_analysis import floats, ulps
+from dump_analysis.artefacts.boundary_results import Pattern, Ranked, TokenProfile, Touched, Where, Worst
+from dump_analysis.artefacts.common import Worded
+from dump_analysis.boundaries import place_of
+from dump_analysis.floats import Array, shown
+from dump_analysis.grids import pieces
+from dump_analysis.tensors import BLOCK_BYTES, Stream
+from dump_analysis.wording import word
+
 from .figures import Figures
-from .floats import Array
-from .measure import Measure, shown
-from .tensors import Stream
-from .wording import word
+from .gains import one_scale
+from .row import Measure
 
 _LOG_CHANCE = math.log(1e-6)  # below this, elements spread at random would not leave so much untouched
 _DENSE = 0.01
 _WORST = 3
 _BINS = 40
 _DIGITS = 6
+_SHOWN = 4  # examples of what may be many
+_MANY = 3  # tokens that share a distance by no chance
 _LISTED = 8  # tokens or columns that a hint names one by one
 _ONE_SIDED = 16  # elements; a fair coin falls so often on one side once in 30,000 tries
 _LEAN = 0.2  # of the elements
 _SLACK = 1e-10  # of sums of squares that may be equal
+_CERTAIN = 6  # standard errors
 _UNEVEN = 10  # standard errors
 _PROFILED = ("layers.N.resid_mlp", "logits")
 
@@ -45,28 +51,28 @@ def where(boundary: str, found: Measure, axes: Axes, train: Stream, infer: Strea
     figures = found.figures
     if figures is None:
         return None
-    grid = figures.grid
-    touched = np.flatnonzero(figures.rows.touched)
+    grid = figures.sums.grid
+    touched = np.flatnonzero(figures.sums.rows.touched)
     by_token = grid.rows_are == "tokens"
     count = Touched(len(touched), grid.rows)
-    columns = Touched(int(figures.columns.touched.sum()), grid.columns) if grid.has_columns else None
+    columns = Touched(int(figures.sums.columns.touched.sum()), grid.columns) if grid.has_columns else None
     head = axes.head if axes.head and grid.columns % axes.head == 0 else None
     pattern = _pattern(found, figures, head)
-    token_errors = _relative(figures.rows.dd, figures.rows.aa)
+    token_errors = _relative(figures.sums.rows.dd, figures.sums.rows.aa)
     profiled = by_token and place_of(boundary) in _PROFILED
     return Where(
-        onset_token=_number(axes, int(touched[0])) if by_token and len(touched) else None,
+        onset_token=min(_number(axes, int(at)) for at in touched) if by_token and len(touched) else None,
         tokens=count if by_token else None,
         columns=columns,
         rows=count if grid.rows_are == "rows" and grid.rows > 1 else None,
         worst=Worst(
-            _worst(token_errors, figures.rows.dd, axes) if by_token else None,
-            _worst(_relative(figures.columns.dd, figures.columns.aa), figures.columns.dd) if grid.has_columns else None,
+            _worst(token_errors, figures.sums.rows.dd, axes) if by_token else None,
+            _worst(_relative(figures.sums.columns.dd, figures.sums.columns.aa), figures.sums.columns.dd) if grid.has_columns else None,
             _worst_heads(figures, head) if head else None,
         ),
         pattern=pattern,
         token_profile=_profile(token_errors, axes) if profiled else None,
-        hints=_hints(found, figures, axes, pattern, head, train, infer),
+        hints=_hints(figures, axes, pattern, head, train, infer),
     )
 
 
@@ -91,7 +97,7 @@ def _worst(errors: Array, dd: Array, axes: Axes | None = None) -> Ranked:
 
 
 def _worst_heads(figures: Figures, head: int) -> Ranked:
-    dd, aa = (np.add.reduce(part.reshape(-1, head), axis=1) for part in (figures.columns.dd, figures.columns.aa))
+    dd, aa = (np.add.reduce(part.reshape(-1, head), axis=1) for part in (figures.sums.columns.dd, figures.sums.columns.aa))
     return _worst(_relative(dd, aa), dd)
 
 
@@ -111,9 +117,9 @@ def _profile(errors: Array, axes: Axes) -> TokenProfile:
 
 def _pattern(found: Measure, figures: Figures, head: int | None) -> Pattern:
     """A pattern is named where elements spread at random would leave so much untouched less than once in a million times."""
-    grid, count = figures.grid, found.tally.unequal
-    few_rows = grid.rows_are is not None and _few(figures.rows.touched, count, alone=grid.columns == 1)
-    few_columns = grid.has_columns and _few(figures.columns.touched, count, alone=grid.rows == 1)
+    grid, count = figures.sums.grid, found.tally.unequal
+    few_rows = grid.rows_are is not None and _few(figures.sums.rows.touched, count, alone=grid.columns == 1)
+    few_columns = grid.has_columns and _few(figures.sums.columns.touched, count, alone=grid.rows == 1)
     if (few_rows and few_columns) or (few_rows and grid.rows_are == "rows"):
         return "block"
     if few_rows:
@@ -134,7 +140,7 @@ def _few(touched: Array, count: int, *, alone: bool) -> bool:
 
 def _whole_heads(figures: Figures, head: int) -> list[int]:
     """The heads that hold every touched column, where most of their columns are touched and other heads are not."""
-    by_head = figures.columns.touched.reshape(-1, head).sum(axis=1)
+    by_head = figures.sums.columns.touched.reshape(-1, head).sum(axis=1)
     hit = np.flatnonzero(by_head)
     return [int(at) for at in hit] if len(hit) < len(by_head) and by_head[hit].min() > head / 2 else []
 
@@ -142,13 +148,13 @@ def _whole_heads(figures: Figures, head: int) -> list[int]:
 # --- hints ---
 
 
-def _hints(found: Measure, figures: Figures, axes: Axes, pattern: Pattern, head: int | None, train: Stream, infer: Stream) -> list[Worded]:
+def _hints(figures: Figures, axes: Axes, pattern: Pattern, head: int | None, train: Stream, infer: Stream) -> list[Worded]:
     hints = _of_rows(figures, axes)
-    if figures.grid.has_columns:
+    if figures.sums.grid.has_columns:
         hints += _of_columns(figures, head if pattern == "heads" else None)
     hints += _of_direction(figures)
-    scale = measure.one_scale(found)
-    if scale is not None:
+    scale = one_scale(figures.sums, figures.steps.ulp_format)
+    if scale is not None and _scaled_everywhere(figures, *scale, train, infer):
         hints.append(word("one_scale", scale=scale[0], stderr=scale[1]))
     if figures.constant:
         hints.append(word("one_offset", offset=figures.constant))
@@ -156,34 +162,30 @@ def _hints(found: Measure, figures: Figures, axes: Axes, pattern: Pattern, head:
 
 
 def _of_rows(figures: Figures, axes: Axes) -> list[Worded]:
-    grid, touched = figures.grid, np.flatnonzero(figures.rows.touched)
+    grid, touched = figures.sums.grid, np.flatnonzero(figures.sums.rows.touched)
     if grid.rows_are is None or grid.rows == 1 or not len(touched):
         return []
     hints = []
-    tokens = [_number(axes, int(at)) for at in touched]
-    if grid.rows_are == "tokens" and touched[0] > 0:
+    tokens = sorted(_number(axes, int(at)) for at in touched)
+    if grid.rows_are == "tokens" and min(axes.numbers or [0]) < tokens[0]:
         hints.append(word("first_tokens_equal", onset=tokens[0]))
     kind, run = ("only_tokens", "only_tokens_run") if grid.rows_are == "tokens" else ("only_rows", "only_rows_run")
     if len(tokens) <= min(_LISTED, grid.rows // 2):
         hints.append(word(kind, at=tokens, of=grid.rows))
-    elif _one_run(touched) and len(tokens) < grid.rows and touched[-1] < grid.rows - 1:
+    elif tokens[-1] < max(axes.numbers or [grid.rows - 1]) and tokens[-1] - tokens[0] == len(tokens) - 1:
         hints.append(word(run, first=tokens[0], last=tokens[-1], of=grid.rows))
     return hints
 
 
 def _of_columns(figures: Figures, head: int | None) -> list[Worded]:
-    touched, of = np.flatnonzero(figures.columns.touched), figures.grid.columns
+    touched, of = np.flatnonzero(figures.sums.columns.touched), figures.sums.grid.columns
     if head:
         return [word("only_heads", heads=_whole_heads(figures, head), of=of // head)]
     if len(touched) <= min(_LISTED, of // 2):
         return [word("only_columns", columns=[int(at) for at in touched], of=of)]
-    if _one_run(touched) and len(touched) < of:
+    if len(touched) < of and int(touched[-1] - touched[0]) == len(touched) - 1:
         return [word("only_columns_run", first=int(touched[0]), last=int(touched[-1]), of=of)]
     return []
-
-
-def _one_run(touched: Array) -> bool:
-    return len(touched) > 1 and int(touched[-1] - touched[0]) == len(touched) - 1
 
 
 def _of_direction(figures: Figures) -> list[Worded]:
@@ -196,30 +198,48 @@ def _of_direction(figures: Figures) -> list[Worded]:
     return []
 
 
+def _scaled_everywhere(figures: Figures, scale: float, stderr: float, train: Stream, infer: Stream) -> bool:
+    """Whether each element of infer is the scaled one of train, up to the rounding of both and the error of the scale."""
+    grid, step = figures.sums.grid, figures.steps.ulp_format
+    item = max(floats.FORMATS[stream.dtype].raw.itemsize for stream in (train, infer))
+    for start, stop in pieces(0, grid.elements, grid.columns, BLOCK_BYTES // item):
+        a, b = (floats.values(stream.read(start, stop), stream.dtype).astype(np.float64) for stream in (train, infer))
+        rounding = 0.5 if step is None else (ulps.spacing(b, step) + abs(scale) * ulps.spacing(a, step)) / 2
+        apart = np.abs(b - scale * a) > rounding + _CERTAIN * stderr * np.abs(a)
+        if apart[np.isfinite(a) & np.isfinite(b)].any():
+            return False
+    return True
+
+
 def _of_other_tokens(figures: Figures, axes: Axes, train: Stream, infer: Stream) -> list[Worded]:
     """Rows that are zero on one side, and rows that are another token's row of the train side."""
-    grid, rows = figures.grid, figures.rows
-    if grid.rows_are != "tokens" or grid.rows == 1 or grid.columns == 1:
+    sums = figures.sums
+    if sums.grid.rows_are != "tokens" or sums.grid.rows == 1 or sums.grid.columns == 1:
         return []
     hints = []
-    for side, here, there in (("train", rows.aa, rows.bb), ("infer", rows.bb, rows.aa)):
-        empty = np.flatnonzero((here == 0) & (there > 0))
+    for side, here, there in (("train", sums.rows.aa, sums.rows.bb), ("infer", sums.rows.bb, sums.rows.aa)):
+        empty = np.flatnonzero((here == 0) & (there > 0) & ~sums.not_finite)
         if len(empty):
-            hints.append(word("tokens_zero", side=side, tokens=[_number(axes, int(at)) for at in empty[:_LISTED]], n=len(empty)))
-    moved = _moved(figures, train, infer)
-    if moved:
-        pairs = [(_number(axes, here), _number(axes, there)) for here, there in moved]
-        lags = {there - here for here, there in pairs}
-        told = [word("token_is", infer=here, train=there) for here, there in pairs[:_LISTED]]
-        hints.append(word("tokens_moved", n=len(pairs), tokens=told) if len(lags) > 1 else word("tokens_lag", n=len(pairs), lag=lags.pop()))
+            hints.append(word("tokens_zero", side=side, tokens=[_number(axes, int(at)) for at in empty[:_SHOWN]], n=len(empty)))
+    moved = [(_number(axes, here), _number(axes, there)) for here, there in _moved(figures, train, infer)]
+    lags = {(there - here) % sums.grid.rows for here, there in moved}
+    if len(moved) >= _MANY and len(lags) == 1:
+        lag = lags.pop()
+        hints.append(word("tokens_lag", n=len(moved), lag=lag if 2 * lag <= sums.grid.rows else lag - sums.grid.rows))
+    elif moved:
+        told = [word("token_is", infer=here, train=there) for here, there in moved[:_SHOWN]]
+        hints.append(word("tokens_moved", n=len(moved), tokens=told))
     return hints
 
 
 def _moved(figures: Figures, train: Stream, infer: Stream) -> list[tuple[int, int]]:
-    """(row of infer, row of train) that are equal byte for byte; candidates are rows of equal squares."""
-    if train.dtype != infer.dtype:
+    """(row of infer, row of train) that are equal byte for byte; candidates are rows of equal squares.
+
+    None where an element is not finite: the squares leave it out.
+    """
+    if train.dtype != infer.dtype or figures.sums.not_finite.any():
         return []
-    rows, width = figures.rows, figures.grid.columns
+    rows, width = figures.sums.rows, figures.sums.grid.columns
     order = np.argsort(rows.aa, kind="stable")
     low, high = (np.searchsorted(rows.aa[order], rows.bb * (1 + slack)) for slack in (-_SLACK, _SLACK))
     found = []

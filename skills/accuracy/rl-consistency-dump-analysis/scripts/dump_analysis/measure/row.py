@@ -9,22 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import floats, ulps
-from .artefacts.boundary_results import Direction, Gain, LinesBeyond, Sampled, Ulp, WholeLine
-from .figures import Figures, finite
-from .floats import Array
-from .grids import Grid, pieces
-from .regression import Lines, Sums, fit
-from .tally import Tally
-from .tensors import BLOCK_BYTES, Stream
+from dump_analysis import floats, ulps
+from dump_analysis.artefacts.boundary_results import Direction, Sampled, Ulp
+from dump_analysis.floats import FEW_DIGITS, Array, finite, shown
+from dump_analysis.grids import Grid, pieces
+from dump_analysis.tally import Tally
+from dump_analysis.tensors import BLOCK_BYTES, Stream
 
-_CLEAR = 6  # standard errors from 1
-_SHOWN = 4
-_DIGITS = 12  # of what is right to 1e-12
-_FEW = 6  # of what is an estimate
-_MOST = 0.5  # of the squared difference
-_SLACK = 1e-9  # of a scale
-_NOTHING = 1e-12  # a share below this is rounding of the sums
+from .figures import Figures
 
 
 class Sizes(NamedTuple):
@@ -102,12 +94,12 @@ def sizes(measure: Measure) -> Sizes:
         return Sizes(None, None, None, None, None, None)
     if figures is None:
         return SAME
-    rows = figures.rows
+    rows = figures.sums.rows
     dd, aa, bb, ab = (np.add.reduce(part) for part in (rows.dd, rows.aa, rows.bb, rows.ab))
     both = np.sqrt(aa) * np.sqrt(bb)
     return Sizes(
         finite(rows.peak.max()),
-        shown(np.add.reduce(rows.d_abs) / count),
+        shown(figures.d_abs() / count),
         shown(np.sqrt(dd / count)),
         shown(np.sqrt(dd / aa)) if aa else None,
         shown(max(-1.0, min(1.0, float(ab / both)))) if both else None,
@@ -115,102 +107,43 @@ def sizes(measure: Measure) -> Sizes:
     )
 
 
+def measured(measure: Measure) -> Figures | None:
+    """The sums, where something differs and there is a pair to measure."""
+    return measure.figures if measure.tally.finite else None
+
+
 def ulp(measure: Measure) -> Ulp | None:
     """ULP distances; None where the values have no ULP (integers, complex) or nothing differs."""
-    figures = measure.figures
+    figures = measured(measure)
     if figures is None or figures.steps.ulp_format is None:
         return None
-    touched = figures.rows.touched
-    peak, scale = figures.rows.peak[touched].astype(np.float64), figures.rows.scale[touched].astype(np.float64)
+    touched = figures.sums.rows.touched
+    peak, scale = figures.sums.rows.peak[touched], figures.sums.rows.scale[touched].astype(np.float64)
     at_scale = float((peak / ulps.spacing(scale, figures.steps.ulp_format)).max()) if len(peak) else None
     return Ulp(
         figures.steps.farthest,
-        None if at_scale is None else shown(at_scale, _FEW),
+        None if at_scale is None else shown(at_scale, FEW_DIGITS),
         {**figures.steps.histogram.counts(), "opposite_sign": figures.steps.histogram.opposite},
     )
 
 
 def direction(measure: Measure) -> Direction | None:
     """How many magnitudes are smaller and larger on the engine's side."""
-    figures = measure.figures
+    figures = measured(measure)
     if figures is None:
         return None
     both = figures.steps.smaller + figures.steps.larger
     return Direction(
         figures.steps.smaller,
         figures.steps.larger,
-        shown((figures.steps.smaller - figures.steps.larger) / both**0.5, _FEW) if both else 0.0,
+        shown((figures.steps.smaller - figures.steps.larger) / both**0.5, FEW_DIGITS) if both else 0.0,
     )
-
-
-def gain(measure: Measure) -> Gain | None:
-    """Lines over all elements, by token and by column; None where a line has no meaning (complex, nothing differs)."""
-    figures = measure.figures
-    if figures is None or figures.complex or not measure.tally.finite:
-        return None
-    grid, by_row, by_column = figures.grid, figures.row_sums(), figures.column_sums()
-    whole, count = by_row.whole(), figures.row_counts()
-    token = column = None
-    if grid.rows_are is not None and grid.rows > 1 and grid.columns > 2:
-        token = _beyond(fit(count, by_row), whole, figures.stride)
-    elif grid.rows_are == "tokens" and grid.columns > 2:
-        token = _beyond(fit(count, by_row), whole, 1)
-    if grid.has_columns and figures.sampled_rows > 2:
-        column = _beyond(fit(figures.column_counts(), by_column), whole, 1)
-    return Gain(_whole(fit(np.add.reduce(count, keepdims=True), whole), whole), token, column)
-
-
-def _whole(line: Lines, sums: Sums) -> WholeLine | None:
-    scale, offset, stderr, rest = (float(part[0]) for part in line)
-    if not (np.isfinite(scale) and np.isfinite(stderr)):
-        return None
-    return WholeLine(shown(scale, _DIGITS), shown(offset, _FEW), shown(stderr, _FEW), _left_over(rest, sums))
-
-
-def _beyond(lines: Lines, sums: Sums, stride: int) -> LinesBeyond:
-    """``stride``: the distance of the lines' indices."""
-    away = np.abs(lines.scale - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        clear = np.where(away > _CLEAR * lines.stderr, away / lines.stderr, -1.0)
-    order = np.argsort(-clear, kind="stable")[:_SHOWN]
-    shown_lines = [(int(at) * stride, shown(lines.scale[at], _FEW + 2), shown(lines.stderr[at], _FEW)) for at in order if clear[at] > 0]
-    return LinesBeyond(_left_over(float(np.add.reduce(lines.rest)), sums), shown_lines, int((clear > 0).sum()))
-
-
-def _left_over(rest: float, sums: Sums) -> float:
-    total = float(sums.dd[0])
-    share = rest / total if total else 0.0
-    return shown(share, _FEW) if share > _NOTHING else 0.0
-
-
-def one_scale(measure: Measure) -> tuple[float, float] | None:
-    """The scale and its standard error, where one scale explains most of the difference and every token and column has it."""
-    figures = measure.figures
-    if figures is None or figures.complex or figures.grid.rows_are is None:
-        return None
-    count, by_row, by_column = figures.row_counts(), figures.row_sums(), figures.column_sums()
-    whole = by_row.whole()
-    line = fit(np.add.reduce(count, keepdims=True), whole)
-    scale, stderr = float(line.scale[0]), float(line.stderr[0])
-    if not abs(scale - 1) > _CLEAR * stderr + _NOTHING or float(line.rest[0]) > _MOST * float(whole.dd[0]):
-        return None
-    lines = [fit(count, by_row), fit(figures.column_counts(), by_column)] if figures.grid.has_columns else [fit(count, by_row)]
-    for each in lines:
-        known = np.isfinite(each.scale) & np.isfinite(each.stderr)
-        if (np.abs(each.scale - scale) > _CLEAR * np.hypot(each.stderr, stderr) + _SLACK)[known].any():
-            return None
-    return shown(scale, _FEW + 2), shown(stderr, _FEW)
 
 
 def sampled(measure: Measure) -> Sampled | None:
     """What comes from a sample of rows, and from which."""
     figures = measure.figures
-    if figures is None or figures.stride == 1:
+    if figures is None or figures.sums.stride == 1:
         return None
     told = ["gain", "where.worst.columns", "where.worst.heads"] + (["ulp.histogram"] if figures.steps.ulp_format else [])
-    return Sampled(figures.sampled_rows, figures.grid.rows, figures.stride, told)
-
-
-def shown(value: Array | float, digits: int = _DIGITS) -> float:
-    """A float64 with so many significant digits: what is beyond them is noise of the order of summation."""
-    return float(f"{finite(value):.{digits}g}")
+    return Sampled(figures.sums.sampled_rows, figures.sums.grid.rows, figures.sums.stride, told)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from . import ulps
-from .floats import Array
-from .ulps import Histogram
+from dump_analysis import ulps
+from dump_analysis.floats import Array
+from dump_analysis.ulps import Histogram
 
 
 class Steps:
