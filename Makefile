@@ -48,6 +48,8 @@ check: .venv/test
 	@cd $(ANALYST)/scripts && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .
 	@cd $(COLLECTOR)/scripts && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .
 	@$(PY) -m mypy --strict tests/smoke.py tests/interpreters.py
+	@cd tests && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml toys
+	@MYPYPATH=tests:$(ANALYST)/scripts $(PY) -m mypy benchmarks
 	@$(PY) -m pytest
 
 smoke: .venv/demo

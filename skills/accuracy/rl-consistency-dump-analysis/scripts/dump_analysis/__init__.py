@@ -2,7 +2,7 @@
 
 A room is a module or folder here; it imports only from rooms on lower floors (a test of the repository
 holds that): 0 ``msprobe_files`` (beside this package) · 1 ``artefacts`` ``boundaries`` ``floats``
-``sides`` ``cli`` · 2 ``wording`` ``layouts`` · 3 ``tally`` ``tensors`` ``train_log`` · 4 ``comparable`` ``mapping`` ``pairs`` ·
-5 ``gate`` ``weights`` ``probe`` · 7 ``divergence`` · 8 ``findings`` · 9 ``conclusion`` · 11 ``pipeline``
-· 12 ``stages``.
+``sides`` ``cli`` · 2 ``wording`` ``layouts`` ``ulps`` ``grids`` · 3 ``tensors`` ``tally`` ``train_log`` ·
+4 ``comparable`` ``mapping`` ``pairs`` · 5 ``tokens`` ``measure`` ``weights`` ``probe`` · 6 ``gate`` ·
+8 ``divergence`` ``chain`` ``causes`` · 9 ``findings`` · 10 ``conclusion`` · 11 ``pipeline`` · 12 ``stages``.
 """
