@@ -102,37 +102,25 @@ class Figures:
 
         False, and nothing added, where a row's Σb² would lose its digits that way.
         """
-        width = train.shape[1]
-        starts = np.searchsorted(few, np.arange(0, train.size + 1, width))
+        starts = np.searchsorted(few, np.arange(0, train.size + 1, train.shape[1]))
         hit = np.flatnonzero(np.diff(starts))
         first = starts[hit]
-        of_row = np.repeat(np.arange(len(train)), np.diff(starts))
-        of_column = few - of_row * width
         ours, (_, b) = a.reshape(-1)[few], self._values(infer, self._formats[1], None)
         d = b - ours
-        ad, dd = np.add.reduceat(ours * d, first), np.add.reduceat(d * d, first)
-        before = np.add.reduceat(ours * ours, first)
-        if (before + 2 * ad + dd < _CANCELLED * (before + dd)).any():
+        aa, ad, dd = (np.add.reduceat(part, first) for part in (ours * ours, ours * d, d * d))
+        if (aa + 2 * ad + dd < _CANCELLED * (aa + dd)).any():
             return False
         self._add_same(row, column, train, a)
-        rows, hit = self.sums.rows, hit + row
+        rows, at, sizes = self.sums.rows, hit + row, np.abs(d)
         for target, sums in ((rows.bb, 2 * ad + dd), (rows.ab, ad), (rows.dd, dd)):
-            target[hit] += sums
-        sizes = np.abs(d)
+            target[at] += sums
         self._d_abs.append(np.add.reduce(sizes))
-        rows.peak[hit] = np.maximum(rows.peak[hit], np.maximum.reduceat(sizes, first))
-        rows.scale[hit] = np.maximum(rows.scale[hit], np.maximum.reduceat(np.abs(b), first))
-        rows.touched[hit] = True
-        if self._grid.has_columns:
-            self.sums.columns.touched[of_column + column] = True
+        rows.peak[at] = np.maximum(rows.peak[at], np.maximum.reduceat(sizes, first))
+        rows.scale[at] = np.maximum(rows.scale[at], np.maximum.reduceat(np.abs(b), first))
+        rows.touched[at] = True
+        of_row = np.repeat(np.arange(len(train)), np.diff(starts))
         sampled = (of_row + row) % self.sums.stride == 0
-        kept = hit % self.sums.stride == 0
-        self.sums.sample.d[hit[kept] // self.sums.stride] += np.add.reduceat(d, first)[kept]
-        self.sums.sample.ad[hit[kept] // self.sums.stride] += ad[kept]
-        if self._grid.has_columns:
-            here = of_column[sampled]
-            for by_column, each in ((self.sums.columns.ad, ours * d), (self.sums.columns.dd, d * d), (self.sums.columns.d, d)):
-                by_column[column : column + width] += np.bincount(here, each[sampled], width)
+        self.sums.add_few(at, np.add.reduceat(d, first), ad, few - of_row * train.shape[1] + column, ours, d, sampled)
         self.steps.add(train.reshape(-1)[few], infer, np.abs(ours), np.abs(b), sampled)
         return True
 

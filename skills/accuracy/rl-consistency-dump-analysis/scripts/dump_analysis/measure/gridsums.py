@@ -110,6 +110,18 @@ class GridSums:
             for target, block in ((self.columns.a, picked), (self.columns.aa, squares), (self.columns.fourth, fourth)):
                 self.by_column(target, across, block)
 
+    def add_few(self, rows: Array, d_sums: Array, ad_sums: Array, columns: Array, a: Array, d: Array, sampled: Array) -> None:
+        """Σd, Σad and Σd² of elements that differ: by row (``rows`` and their sums), and one by one for their columns."""
+        kept = rows % self.stride == 0
+        self.sample.d[rows[kept] // self.stride] += d_sums[kept]
+        self.sample.ad[rows[kept] // self.stride] += ad_sums[kept]
+        if not self.grid.has_columns or not len(columns):
+            return
+        self.columns.touched[columns] = True
+        low, high = int(columns.min()), int(columns.max()) + 1
+        for target, each in ((self.columns.d, d), (self.columns.ad, a * d), (self.columns.dd, d * d)):
+            target[low:high] += np.bincount(columns[sampled] - low, each[sampled], high - low)
+
     def leave_out(self, start: int, finite: Array | None) -> None:
         """Count the elements of the sample that no line is fitted to."""
         if finite is None:
