@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from dump_analysis import gate, wording
@@ -195,6 +196,11 @@ def check_hints(result: BoundaryResult, a: Array, b: Array) -> None:
             assert (b == a + np.float32(told["offset"])).all()
         elif kind == "one_scale":
             check_scale(a, b, told["scale"], told["stderr"])
+        elif kind == "scale_of_all":
+            x, y = a[finite].astype("f8"), b[finite].astype("f8")
+            slope = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
+            assert told["scale"] == pytest.approx(slope, rel=1e-6)
+            assert abs(told["scale"] - 1) > 6 * told["stderr"]
         elif kind == "tokens_zero":
             side, other = (a, b) if told["side"] == "train" else (b, a)
             assert set(told["tokens"]) <= {at for at in range(len(a)) if not side[at].any() and other[at].any()}
@@ -587,3 +593,85 @@ def test_no_hint_says_whether_a_difference_matters() -> None:
     assert {kind: text for kind in kinds for text in wording.TABLE[kind] if VERDICTS.search(text)} == {}
     sparse_or_dense = re.compile("(sparse|scattered|dense|稀疏|稠密|零散).*(harmless|fault|rounding|logic|无害|故障|舍入|逻辑)")
     assert [kind for kind, texts in wording.TABLE.items() if any(sparse_or_dense.search(text) for text in texts)] == []
+
+
+# --- rows that are not what they seem ---
+
+
+def result_of(
+    root: Path, train: Tensor, infer: Tensor, ids: Any, train_ops: Sequence[Any] = (), infer_ops: Sequence[Any] = ()
+) -> BoundaryResult:
+    """A boundary beside a row of input ids that are equal on both sides."""
+    tokens = of(np.asarray(ids), "int64")
+    return numbered(root, {"input_ids": (tokens, tokens), "a": (train, infer)}, {"input_ids": ([], []), "a": (train_ops, infer_ops)})["a"]
+
+
+def test_integers_against_floats_have_no_one_offset(tmp_path: Path) -> None:
+    """train + 3.5 in a float format: cutting the difference to 3 would be false."""
+    found = compared(tmp_path, of(np.arange(64).reshape(8, 8), "int32"), of(np.arange(64).reshape(8, 8) + 3.5))
+    assert "one_offset" not in hints(found)
+
+
+def test_as_many_tokens_as_heads(tmp_path: Path) -> None:
+    """Recorded (1, 8 heads, 8 tokens, 16), turned: the tokens that differ are the last three, not token 0 three times."""
+    a = activations(64, 16).reshape(1, 8, 8, 16)
+    b = a[0].transpose(1, 0, 2).reshape(8, 128).copy()
+    b[5:] += 1
+    turned = [{"op": "squeeze", "axis": 0}, {"op": "permute", "axes": [1, 0, 2]}, {"op": "reshape", "shape": [8, 128]}]
+    found = result_of(tmp_path, of(a), of(b), np.arange(8), turned)
+    assert (place(found).onset_token, hints(found)["only_tokens"]["at"]) == (5, [5, 6, 7])
+
+
+@pytest.mark.parametrize("shape", [(4, 8, 16), (8, 2, 8)])
+def test_rows_that_do_not_count_the_tokens_are_no_tokens(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    """Heads first, and tokens before a batch of two: no token is named."""
+    ids = np.arange(8) if shape[0] == 4 else np.arange(16).reshape(2, 8)
+    a = activations(64, 8).reshape(-1)[: int(np.prod(shape))].reshape(shape)
+    b = a.copy()
+    b[2] += 1
+    found = result_of(tmp_path, of(a), of(b), ids)
+    assert (place(found).onset_token, place(found).tokens, place(found).worst.tokens) == (None, None, None)
+    assert not {kind for kind in hints(found) if "token" in kind}
+
+
+def test_a_part_of_the_tokens_says_nothing_of_the_others(tmp_path: Path) -> None:
+    """Tokens 1 and 6 of 8 are compared and 6 differs: tokens 2 to 5 were not looked at."""
+    a = activations(8, 16)
+    b = a[[1, 6]].copy()
+    b[1, 3] += 1
+    found = result_of(tmp_path, of(a), of(b), np.arange(8), [{"op": "take", "axis": 0, "index": [1, 6]}])
+    assert place(found).onset_token == 6
+    assert "first_tokens_equal" not in hints(found)
+
+
+def test_a_distance_of_tokens_is_theirs_and_not_the_rows(tmp_path: Path) -> None:
+    """Every tenth token, shifted by one row: the distance is ten; exchanged halves have two distances, so examples are given."""
+    a, kept = activations(80, 16), list(range(0, 80, 10))
+    shifted = np.roll(a[kept], -1, axis=0)[:-1]
+    found = result_of(tmp_path, of(a), of(shifted), np.arange(80), [{"op": "take", "axis": 0, "index": kept[:-1]}])
+    assert hints(found)["tokens_lag"]["lag"] == 10 if "tokens_lag" in hints(found) else "tokens_moved" in hints(found)
+    halves = np.concatenate([a[3:6], a[:3]])
+    swapped = result_of(tmp_path / "b", of(a[:6]), of(halves), np.arange(6))
+    assert "tokens_moved" in hints(swapped)
+
+
+def test_an_interleaved_rotation_tells_no_width_of_heads(tmp_path: Path) -> None:
+    """reshape to (tokens, 4 heads, 8, 2) and a permute only reorder a head's columns: two is no width of a head."""
+    a = activations(8, 64)
+    steps = [{"op": "reshape", "shape": [-1, 4, 8, 2]}, {"op": "permute", "axes": [0, 1, 3, 2]}, {"op": "reshape", "shape": [-1, 64]}]
+    b = a.reshape(8, 4, 8, 2).transpose(0, 1, 3, 2).reshape(8, 64).copy()
+    b[:, 16:32] += 1
+    sides = side_of(tmp_path, "train", outputs({"q": of(a)})), side_of(tmp_path, "infer", outputs({"q": of(b)}))
+    row = row_of("q", 0, train=cut("q", *steps))
+    row = msgspec.structs.replace(row, boundary="layers.0.q_rope.out")
+    (found,) = gate.compare([row], [], *sides)[0]
+    assert place(found).worst.heads is None
+    assert "only_heads" not in hints(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.0001, "1.0001"), (0.99996, "0.99996"), (1.0625, "1.0625"), (2.0, "2"), (0.123456, "0.1235")]
+)
+def test_a_scale_near_one_is_printed_with_its_digits(value: float, shown: str) -> None:
+    """ "1 times train" says nothing of a scale of 1.0001."""
+    assert f"infer is {shown} times" in wording.word("one_scale", scale=value, stderr=1e-6).text

@@ -16,9 +16,11 @@ loses its axes of size 1 while more than two axes are left (integers: more than 
 sources (name, steps, and rank or dump_step where a side has several) and combine: null, "sum" or "cat" (with axis).
 Ops, in order: squeeze(axis) slice(axis,start,stop) take(axis,index|runs) reshape(shape) permute(axes) cast(dtype)
 add(value). The order of the list is the order of the model; parameters are compared on a line of their own.
+A list in the older form (name, train_glob, infer_glob, transform …) is read too: references/semantic-mapping.md §9.
 """
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -69,7 +71,7 @@ def main() -> int:
         ]
         if first and first.uncompared_before:
             lines.append(f"not compared before it: {', '.join(first.uncompared_before[:6])}")
-        cli.answer(lines, f"conclude.py --workdir {os.path.dirname(output) or '.'}")
+        cli.answer(lines, f"python3 conclude.py --workdir {shlex.quote(os.path.dirname(output) or '.')}")
     for error in told.errors:
         cli.fail(error)
     if results.overall == "not_run":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Say whether the gate of a stage is open: what is missing, and the command that repairs it (stages 0, 1, 3, 7)."""
+"""Say whether the gate of a stage is open: what is missing, and the command that repairs it (stages 0, 1, 2, 3, 7)."""
 
 import sys
 from pathlib import Path
@@ -26,7 +26,7 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.add_argument("--stage", type=int, required=True, metavar="N", help="the stage that is done: 0, 1, 3 or 7")
+    parser.add_argument("--stage", type=int, required=True, metavar="N", help="the stage that is done: 0, 1, 2, 3 or 7")
     parser.share("workdir", "quiet")
     args = parser.parse_args()
 

@@ -1,8 +1,7 @@
 """What may be behind a difference: hypotheses with their grounds, and what the measures of one boundary look like.
 
 A fingerprint says what kinds of cause a difference looks like and which they are not told from; it proves neither
-rounding nor logic.  Sizes: measured on single causes (torch 2.13, bfloat16): roundings lean to one side by up to
-0.07 of their elements however clear that is statistically, softcap and GELU faults by 0.34, constants by 1.
+rounding nor logic.
 """
 
 from collections.abc import Sequence
@@ -13,13 +12,9 @@ from .artefacts.conclusion import Finding, Hypothesis, HypothesisState
 from .artefacts.probe import Probe
 from .artefacts.semantic_mapping import SemanticMapping
 from .boundaries import INPUTS
+from .measure.ways import way_of
 from .weights import WeightsCompared
 from .wording import word
-
-FEW = 16  # elements; a fair coin falls so often on one side once in 30,000 tries
-_LEAN = 0.2  # of the elements
-_CLEAR = 10  # standard errors
-
 
 # --- fingerprints ---
 
@@ -29,14 +24,13 @@ def fingerprint(result: BoundaryResult) -> Worded | None:
     found = result.direction
     if found is None:
         return None
-    both, more = found.smaller + found.larger, abs(found.smaller - found.larger)
-    if both < FEW:
+    both = found.smaller + found.larger
+    way, share = way_of(found.smaller, found.larger), max(found.smaller, found.larger) / max(both, 1)
+    if way == "few":
         return word("fp_few", n=both)
-    if more == both:
+    if way == "one_sided":
         return word("fp_one_sided", n=both)
-    if more > _LEAN * both and abs(found.z) > _CLEAR:
-        return word("fp_leaning", share=max(found.smaller, found.larger) / both, n=both)
-    return word("fp_two_sided", share=max(found.smaller, found.larger) / both, n=both)
+    return word("fp_leaning" if way == "leaning" else "fp_two_sided", share=share, n=both)
 
 
 def _first_fingerprint(results: BoundaryResults) -> Worded | None:

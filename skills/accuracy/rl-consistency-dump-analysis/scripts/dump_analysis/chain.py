@@ -1,5 +1,6 @@
 """How a difference grows: the residual stream after each layer, or what was measured last in it."""
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -40,8 +41,12 @@ def worded(links: Sequence[Link]) -> Worded | None:
     """The growth in a sentence, all layers in its values; None where fewer than two layers were measured."""
     if len(links) < 2:
         return None
+    steps = [(later.rel_l2 - earlier.rel_l2, later) for earlier, later in itertools.pairwise(links)]
+    most = max(steps, key=lambda step: step[0])[1]
     return word(
         "growth",
+        layer=most.layer,
+        step=most.rel_l2,
         first=links[0].boundary,
         at_first=links[0].rel_l2,
         last=links[-1].boundary,

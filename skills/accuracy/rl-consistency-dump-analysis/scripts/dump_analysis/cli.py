@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
 
 def fail(message: str) -> None:
     """One error line on stderr."""
-    print(" ".join(message.split()), file=sys.stderr)
+    print(" ".join(message.splitlines()), file=sys.stderr)
 
 
 def warn(messages: Sequence[str], *, quiet: bool) -> None:

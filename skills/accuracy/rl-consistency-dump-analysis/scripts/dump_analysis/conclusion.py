@@ -79,10 +79,10 @@ def _summary(
     weights: WeightsCompared,
     cut_short: Sequence[str],
 ) -> list[Worded]:
-    return [_summary_verdict(results, findings, cut_short), _summary_first(results), _summary_counts(results, mapping, weights)]
+    return [_summary_verdict(results, findings, weights, cut_short), _summary_first(results), _summary_counts(results, mapping, weights)]
 
 
-def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], cut_short: Sequence[str]) -> Worded:
+def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], weights: WeightsCompared, cut_short: Sequence[str]) -> Worded:
     exact, gaps = results.counts.get("EXACT", 0), sum(results.counts.get(status, 0) for status in GAPS)
     logic = [finding for finding in findings if finding.character == "logic"]
     if len(logic) == 1:
@@ -99,7 +99,9 @@ def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], cut_
         return word("sum_weights_apart", n=exact, weights=names)
     if results.overall == "exact":
         return word("sum_exact_cut", n=exact, sides=list(cut_short)) if cut_short else word("sum_exact", n=exact)
-    return word("sum_exact_gaps", n=exact, gaps=gaps) if exact else word("sum_only_gaps", gaps=gaps)
+    if exact or gaps:
+        return word("sum_exact_gaps", n=exact, gaps=gaps) if exact else word("sum_only_gaps", gaps=gaps)
+    return word("sum_only_weights", n=weights.compared, equal=weights.equal)
 
 
 def _summary_first(results: BoundaryResults) -> Worded:

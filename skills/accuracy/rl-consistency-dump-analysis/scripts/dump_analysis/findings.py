@@ -136,12 +136,18 @@ def _with_growth(finding: Finding, first: FirstDivergence | None, boundaries: Se
     return finding if told is None else msgspec.structs.replace(finding, evidence=[*finding.evidence, told])
 
 
+def _apart_by(result: BoundaryResult) -> list[Worded]:
+    if result.ulp is None or result.ulp.max_at_row_scale is None:
+        return []
+    return [word("apart_by", boundary=result.boundary, ulps=result.ulp.max, at_scale=result.ulp.max_at_row_scale)]
+
+
 def _left_open(result: BoundaryResult, first: FirstDivergence, before: int, modules: dict[str, Modules]) -> Finding:
     gaps = word("before_gaps", gaps=first.uncompared_before) if first.uncompared_before else word("before_unknown")
     complete = word("before_all_equal", n=before) if first.predecessors_complete else gaps
     cause = word("not_judged", boundary=result.boundary, status=result.status)
     seen = causes.fingerprint(result)
-    told = [evidence(result), *([seen] if seen else []), *(result.where.hints if result.where else []), complete]
+    told = [evidence(result), *_apart_by(result), *([seen] if seen else []), *(result.where.hints if result.where else []), complete]
     return _finding(
         [result], modules, character="unknown", cause=cause, evidence=told, confirmed_by="fingerprint" if seen is not None else None
     )

@@ -41,11 +41,13 @@ def compare(
         done.append(_gap_result(row, gap, None))
         advance()
     counted = tokens.tokens_of(pairs)
-    widths = heads.widths(pairs)
+    widths = heads.widths(pairs, counted.shape if counted else None)
     open_rows: dict[str, Measure] = {}
+    numbers: dict[str, list[int] | None] = {}
 
     def measure_of(pair: Pair, left: Stream, right: Stream) -> Measure:
-        grid = grid_of(pair.row.boundary, left.shape, counted.compared if counted else None, width_of((left.dtype, right.dtype)).itemsize)
+        grid = grid_of(pair.row.boundary, left.shape, counted.shape if counted else None, width_of((left.dtype, right.dtype)).itemsize)
+        grid, numbers[pair.row.boundary] = tokens.numbered(counted, pair, grid)
         formats = [place.record.dtype or tensor.dtype for found in (pair.train, pair.infer) for place, tensor in found.each()]
         open_rows[pair.row.boundary] = Measure(grid, left, right, formats)
         return open_rows[pair.row.boundary]
@@ -56,8 +58,8 @@ def compare(
             open_rows.pop(pair.row.boundary, None)
         else:
             taken = open_rows.pop(pair.row.boundary, None)
-            numbers = tokens.numbers(counted, pair, taken.grid) if taken else None
-            done.append(_result(pair, ended, taken, Axes(numbers, widths.get(pair.row.boundary))))
+            axes = Axes(numbers.pop(pair.row.boundary, None), widths.get(pair.row.boundary))
+            done.append(_result(pair, ended, taken, axes))
         advance()
     return sorted(done, key=lambda result: result.order), [*_dtype_notes(pairs), *_storage_notes(pairs)]
 

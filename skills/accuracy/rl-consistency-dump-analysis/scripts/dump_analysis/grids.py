@@ -31,36 +31,35 @@ class Grid(NamedTuple):
         return row, count // self.columns, 0, self.columns
 
 
-def grid_of(boundary: str, shape: Sequence[int], tokens: int | None, number: int = 8) -> Grid:
-    """The grid of a boundary's value. ``tokens``: how many tokens were compared, if known; ``number``: bytes of a sum.
+def grid_of(boundary: str, shape: Sequence[int], tokens: Sequence[int] | None, number: int = 8) -> Grid:
+    """The grid of a boundary's value. ``tokens``: the shape of the compared input ids, if known; ``number``: bytes of a sum.
 
-    The leading axes that together count the tokens are the rows; where none do, the first axis of more than one
-    element (of a matrix: the first). A vector that does not count tokens, and the weight vector, is one row.
+    Leading axes that are the ids' axes, or one axis of as many elements, are the rows, which are tokens; where none are,
+    the first axis of more than one element, which is rows of unknown meaning. A vector of another length is one row.
     """
     elements = math.prod(shape)
-    rows = _weight_rows(shape) if is_weight(boundary) else _activation_rows(shape, tokens)
+    weight = is_weight(boundary)
+    rows, counted = (math.prod(shape[:-1]), False) if weight else _activation_rows(shape, tokens)
     columns = elements // rows
     if max(rows, columns) * number > _MOST_BYTES:
         return Grid(-(-elements // _UNNAMED), _UNNAMED, elements, None)
-    return Grid(rows, columns, elements, "rows" if is_weight(boundary) else "tokens")
+    return Grid(rows, columns, elements, "tokens" if counted else "rows")
 
 
-def _weight_rows(shape: Sequence[int]) -> int:
-    return math.prod(shape[:-1])
-
-
-def _activation_rows(shape: Sequence[int], tokens: int | None) -> int:
-    counted = 1
-    for size in shape[:-1] if len(shape) > 1 else shape:
-        counted *= size
-        if counted == tokens and size > 1:
-            return counted
-    kept = list(shape)
-    while len(kept) > 2 and kept[0] == 1:
-        kept = kept[1:]
-    if len(kept) == 1:
-        return kept[0] if tokens is None else 1
-    return kept[0] if kept else 1
+def _activation_rows(shape: Sequence[int], tokens: Sequence[int] | None) -> tuple[int, bool]:
+    """How many rows, and whether they are the compared tokens (taken so where the ids are not known)."""
+    sizes = [size for size in shape if size != 1]
+    if tokens is None:
+        if len(shape) == 1:
+            return shape[0], True
+        kept = list(shape)
+        while len(kept) > 2 and kept[0] == 1:
+            kept = kept[1:]
+        return (kept[0] if kept else 1), True
+    axes, count = [size for size in tokens if size != 1], math.prod(tokens)
+    if sizes[: len(axes)] == axes or (sizes and sizes[0] == count):
+        return count, True
+    return (shape[0] if len(shape) == 2 else sizes[0] if len(sizes) > 1 else 1), False
 
 
 def pieces(start: int, stop: int, columns: int, most: int, rows: int | None = None) -> Iterator[tuple[int, int]]:

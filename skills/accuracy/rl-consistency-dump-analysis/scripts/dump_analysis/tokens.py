@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from msprobe_files.operands import OperandError
+from msprobe_files.operands import OperandError, shape_after
 from msprobe_files.pt_archive import PtTensor
 
+from .boundaries import is_weight
 from .floats import Array
 from .grids import Grid
 from .layouts import layout_of, table
@@ -20,9 +21,9 @@ _IDS = "input_ids"
 
 
 class Tokens(NamedTuple):
-    """How many tokens are compared and how many the trainer recorded; ``number``: place there -> number among the compared."""
+    """The shape of the compared ids, how many the trainer recorded, and ``number``: place there -> number among the compared."""
 
-    compared: int
+    shape: tuple[int, ...]
     recorded: int
     number: dict[int, int]
 
@@ -36,12 +37,26 @@ def tokens_of(pairs: Sequence[Pair]) -> Tokens | None:
     places = _first_elements(ids, rows=None)
     if places is None:
         return None
-    return Tokens(len(places), tensor.elements, {int(place): number for number, place in enumerate(places)})
+    shape = shape_after(ids.row.train.sources[0].steps or (), tensor.shape)
+    return Tokens(shape, tensor.elements, {int(place): number for number, place in enumerate(places)})
 
 
-def numbers(tokens: Tokens | None, pair: Pair, grid: Grid) -> list[int] | None:
-    """The token of each row of the grid; None where row r is token r, as far as is known."""
-    if tokens is None or grid.rows_are != "tokens" or len(pair.train.tensors) != 1:
+def numbered(tokens: Tokens | None, pair: Pair, grid: Grid) -> tuple[Grid, list[int] | None]:
+    """The grid, and the token of each of its rows; None where row r is token r or where rows are not known to be tokens.
+
+    Rows that the ids do not count (the logits of the last position) are tokens where what the train operand cuts says which.
+    """
+    if tokens is None or grid.rows_are is None or is_weight(pair.row.boundary):
+        return grid, None
+    known = _numbers(tokens, pair, grid)
+    if known is None:
+        return grid, None
+    return grid._replace(rows_are="tokens"), None if known == list(range(len(known))) and len(known) == len(tokens.number) else known
+
+
+def _numbers(tokens: Tokens, pair: Pair, grid: Grid) -> list[int] | None:
+    """None where the token axis cannot be told: no axis of so many tokens, or one whose places are no distinct tokens."""
+    if len(pair.train.tensors) != 1:
         return None
     shape = pair.train.tensors[0].shape
     axis = next((at for at, size in enumerate(shape) if size == tokens.recorded), None)
@@ -51,7 +66,7 @@ def numbers(tokens: Tokens | None, pair: Pair, grid: Grid) -> list[int] | None:
     below = int(np.prod(shape[axis + 1 :], dtype=np.int64))
     found = [tokens.number.get(int(place) // below % tokens.recorded) for place in places]
     known = [number for number in found if number is not None]
-    return known if len(known) == len(found) and known != list(range(len(known))) else None
+    return known if len(known) == len(found) == len(set(known)) else None
 
 
 def _first_elements(pair: Pair, rows: int | None) -> Array | None:

@@ -5,7 +5,9 @@ a printed dict (slime: ``step 0: {'train/train_rollout_logprob_abs_diff': 0.0127
 """
 
 import codecs
+import contextlib
 import hashlib
+import json
 import math
 import os
 import re
@@ -99,6 +101,7 @@ def read(path: str) -> Log:
     for number, line in _lines(path, digest):
         if _EVERY_KEY in line:
             for segment in line.split("\r"):  # progress bars
+                _records(segment, number, shown)
                 _take(_COLOUR.sub("", segment), number, shown, found)
     prefill = _best([series for series in found.values() if series.family == PREFILL], shown)
     response = _best([series for series in found.values() if series.family in RESPONSE], shown)
@@ -136,8 +139,17 @@ def _decoder(head: bytes) -> codecs.IncrementalDecoder:
     return codecs.getincrementaldecoder("utf-16" if of_utf16 else "utf-8")(errors="replace")
 
 
+def _records(line: str, number: int, shown: str) -> None:
+    """Raise DumpError where one line holds several JSON objects: their steps could not be told apart."""
+    if line.lstrip().startswith("["):
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(json.loads(line), list):
+                raise DumpError(f"Cannot read {shown}: line {number} is a JSON list. Hand a log with one JSON object a line.")
+
+
 def _take(line: str, number: int, shown: str, found: dict[tuple[str, str], _Series]) -> None:
     """Put the values of one line where they belong."""
+    step = _step(line)
     for pair in _PAIR.finditer(line):
         family, part = pair["family"], pair["part"]
         if part is None and family != _BARE:
@@ -145,7 +157,7 @@ def _take(line: str, number: int, shown: str, found: dict[tuple[str, str], _Seri
         prefix = _prefix(line, pair.start())
         key = f"{prefix}{family}" + (f"_{part}" if part else "")
         value = _value(pair["plain"] if pair["wrapped"] is None else pair["wrapped"], number, key, shown)
-        found.setdefault((prefix, family), _Series(prefix, family)).add(_step(line), part or "mean", value)
+        found.setdefault((prefix, family), _Series(prefix, family)).add(step, part or "mean", value)
 
 
 def _prefix(line: str, end: int) -> str:
@@ -232,6 +244,7 @@ def _log_metric(chosen: tuple[_Series, list[_Point]] | None, shown: str) -> LogM
         mean=last.numbers.get("mean"),
         max=last.numbers.get("max"),
         std=last.numbers.get("std"),
+        step=last.step,
         by_step=[[point.step, point.numbers["mean"]] for point in measured],
         source=source,
         note=note,
@@ -251,6 +264,7 @@ def _end_to_end(chosen: tuple[_Series, list[_Point]] | None, shown: str) -> EndT
         max=found.max,
         std=found.std,
         valid=said[-1] if said else None,
+        step=found.step,
         by_step=found.by_step,
         source=found.source,
         note=found.note,

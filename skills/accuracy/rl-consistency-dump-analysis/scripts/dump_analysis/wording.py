@@ -4,6 +4,7 @@ A sentence is data (`artefacts.common.Worded`): its kind, its values, and the En
 nothing else. Whoever knows the kind words it anew in either language; nobody parses the text.
 """
 
+import math
 from typing import Any, Literal
 
 from .artefacts.common import Worded
@@ -140,6 +141,97 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "equal_infinities": ("{n} equal infinities at the same places on both sides", "两侧相同位置有 {n} 个相等的无穷大"),
     "both": ("both sides", "两侧"),
+    # --- mapping proposed from the data ---
+    "no_counterpart": (
+        "{side} recorded no tensor of {what}: no module that was recorded takes or returns it",
+        "{side} 没有记录 {what} 的张量：没有任何被记录的模块接收或返回它",
+    ),
+    "not_joined": (
+        "{what}: both sides recorded a tensor at this place, but nothing in the data shows that they are the same value",
+        "{what}：两侧在此处都记录了张量，但数据中没有任何证据表明它们是同一个值",
+    ),
+    "not_recorded": (
+        "{side} recorded no parameter for {what}",
+        "{side} 没有为 {what} 记录参数",
+    ),
+    "weights_do_not_fit": (
+        "{what}: both sides recorded parameters at this place, but their shapes do not fit each other",
+        "{what}：两侧在此处都记录了参数，但形状彼此不符",
+    ),
+    "rows_elsewhere": (
+        "the rows of train lie elsewhere in infer's matrix: compared by their place in the computation, not moved",
+        "train 的这些行位于 infer 矩阵的其他位置：按其在计算中的位置比较，没有移动",
+    ),
+    "exchanged": (
+        "joined by its role in the data flow; its values are those of {other} on the other side: the two are exchanged",
+        "按其在数据流中的作用对应；它的值是另一侧 {other} 的值：两者互换了",
+    ),
+    "untraced": (
+        "{side}: without construct.json nesting and starts are not known; what is made between calls is placed less surely",
+        "{side}：缺少 construct.json，嵌套与开始时刻未知；在调用之间产生的值定位得不够可靠",
+    ),
+    "few_tokens": (
+        "only {n} tokens are joined: signatures of so few say little, weights and data flow join the rows",
+        "只有 {n} 个 token 相对应：这么少的签名说明不了多少，各行靠权重与数据流对应",
+    ),
+    "no_weights_joined": (
+        "no weight was found on both sides: rows rest on signatures, data flow and order",
+        "没有在两侧都找到的权重：各行只依据签名、数据流与次序",
+    ),
+    "exchanged_rows": ("{one} and {other} are exchanged between the sides", "{one} 与 {other} 在两侧之间互换了"),
+    "weight_elsewhere": (
+        "{weight}: the rows of train lie elsewhere in infer's matrix; they are compared by their place in the computation",
+        "{weight}：train 的这些行位于 infer 矩阵的其他位置；按其在计算中的位置比较",
+    ),
+    "sum_of_two": (
+        "{side} returns the branch and the residual apart; their sum is the stream",
+        "{side} 把分支与残差分开返回；两者之和即残差流",
+    ),
+    "last_position": ("{side} keeps the last position only", "{side} 只保留最后一个位置"),
+    "padded_columns": ("{side} pads the vocabulary; its further columns are cut off", "{side} 对词表做了填充；多出的列被截去"),
+    "two_dtypes": ("{train} against {infer}", "{train} 对 {infer}"),
+    "ids_differ": (
+        "the token ids differ in {n} of {of} joined tokens",
+        "在 {of} 个已对应的 token 中有 {n} 个 token id 不同",
+    ),
+    "map_title": ("Layer map", "层映射"),
+    "map_counts": (
+        "{rows} places and {weights} weights are joined; {gaps} stand on one side only or could not be joined.",
+        "已对应 {rows} 个边界与 {weights} 个权重；{gaps} 个只在一侧，或无法对应。",
+    ),
+    "map_tokens": (
+        "Tokens: {joined} are joined, of {train} on train and {infer} on infer.",
+        "Token：已对应 {joined} 个（train 共 {train} 个，infer 共 {infer} 个）。",
+    ),
+    "map_start": ("Inputs and embedding", "输入与嵌入"),
+    "map_layer": ("Layer {layer}", "第 {layer} 层"),
+    "map_end": ("After the layers", "各层之后"),
+    "map_place": ("place", "位置"),
+    "map_weight": ("weight", "权重"),
+    "map_train": ("train", "train"),
+    "map_infer": ("infer", "infer"),
+    "map_basis": ("joined by", "依据"),
+    "map_confidence": ("confidence", "置信度"),
+    "map_note": ("note", "说明"),
+    "map_list": ("{items}", "{items}"),
+    "map_not_compared": ("not compared: {why}", "不比较：{why}"),
+    "map_unmapped": ("In no row", "不在任何一行中"),
+    "map_unmapped_why": (
+        "Recorded tensors that no row names and that equal nothing that a row names: nothing was found for them on the other side.",
+        "没有任何一行提到、也不等于任何一行所提到的张量或值的已记录张量：在另一侧没有找到对应物。",
+    ),
+    "basis_weights": ("weights", "权重"),
+    "basis_values": ("values", "数值"),
+    "basis_dataflow": ("data flow", "数据流"),
+    "basis_signature": ("signature", "签名"),
+    "basis_structure": ("structure", "结构"),
+    "basis_name": ("name", "名称"),
+    "basis_declared": ("declared", "人工声明"),
+    "op_slice": ("axis {axis}: {start}:{stop}", "轴 {axis}：{start}:{stop}"),
+    "op_take": ("axis {axis}: {runs}", "轴 {axis}：{runs}"),
+    "op_permute": ("axes in the order {axes}", "轴序 {axes}"),
+    "op_cast": ("as {dtype}", "转为 {dtype}"),
+    "op_add": ("plus {value}", "加 {value}"),
     # --- measures: where a difference lies ---
     "first_tokens_equal": (
         "the difference begins at token {onset}; no element of the tokens before it differs",
@@ -152,7 +244,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "only_columns": ("of {of} columns only {columns} differ", "{of} 列中只有 {columns} 不同"),
     "only_columns_run": ("of {of} columns only {first} to {last} differ", "{of} 列中只有 {first} 至 {last} 不同"),
     "only_heads": ("of {of} heads only {heads} differ", "{of} 个 head 中只有 {heads} 不同"),
-    "one_sided": ("all {n} finite elements of unequal magnitude are {way}", "大小不同的 {n} 个有限元素全部{way}"),
+    "one_sided": ("all {n} finite elements of unequal magnitude are {way}", "绝对值不同的 {n} 个有限元素全部{way}"),
     "larger_on_infer": ("larger on infer", "在 infer 一侧更大"),
     "smaller_on_infer": ("smaller on infer", "在 infer 一侧更小"),
     "uneven": (
@@ -163,7 +255,11 @@ TABLE: dict[str, tuple[str, str]] = {
         "infer is {scale} times train in every token and column (standard error {stderr}), which explains most of the difference",
         "每个 token 与每一列上 infer 都是 train 的 {scale} 倍（标准误 {stderr}），可解释大部分差异",
     ),
-    "one_offset": ("infer is train + {offset} in every element", "每个元素上 infer 都等于 train + {offset}"),
+    "scale_of_all": (
+        "over all elements infer is {scale} times train (standard error {stderr}); single tokens or columns may have another scale",
+        "全部元素合起来，infer 是 train 的 {scale} 倍（标准误 {stderr}）；个别 token 或列的倍数可能不同",
+    ),
+    "one_offset": ("infer − train is {offset} in every element", "每个元素上 infer − train 都是 {offset}"),
     "tokens_zero": (
         "{n} tokens are all zero on {side} and not on the other side, such as {tokens}",
         "{n} 个 token 仅在 {side} 一侧全为零，例如 {tokens}",
@@ -174,8 +270,8 @@ TABLE: dict[str, tuple[str, str]] = {
         "infer 有 {n} 个 token 与 train 的另一个 token 逐字节相等，例如 {tokens}",
     ),
     "tokens_lag": (
-        "{n} tokens of infer equal train's token at distance {lag}, byte for byte",
-        "infer 有 {n} 个 token 与 train 相距 {lag} 的 token 逐字节相等",
+        "in {n} tokens infer's token t equals train's token t + ({lag}), byte for byte",
+        "有 {n} 个 token：infer 的 token t 与 train 的 token t + ({lag}) 逐字节相等",
     ),
     # --- conclusion: fingerprints and growth ---
     "fp_few": (
@@ -184,28 +280,28 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "fp_one_sided": (
         (
-            "by fingerprint one-sided ({n} of {n} elements): so do constants that differ (eps, scale, multiplier, gain), "
-            "orders of summation do not; not proven"
+            "by fingerprint one-sided (all {n} elements in one direction), as where a constant differs (eps, scale, multiplier, gain) "
+            "and not where only an order of summation does; not proven"
         ),
         "凭指纹为单向（{n} 个元素全部同向）：不同的常数（eps、scale、乘数、增益）如此，求和次序不会；未证明",
     ),
     "fp_leaning": (
         (
-            "by fingerprint leaning to one side (share {share} of {n} elements): so do functions that differ (soft cap, activation); "
+            "by fingerprint leaning to one side (share {share} of {n} elements), as where a function differs (soft cap, activation); "
             "known roundings lean far less; not proven"
         ),
         "凭指纹偏向一侧（{n} 个元素中占 {share}）：不同的函数（软上限、激活）如此，已知的舍入偏得少得多；未证明",
     ),
     "fp_two_sided": (
         (
-            "by fingerprint two-sided (share {share} of {n} elements on the larger side): so do roundings, "
-            "and so do many faults (positions, weights, masks); neither is proven"
+            "by fingerprint two-sided (at most {share} of {n} elements in one direction), as roundings are, "
+            "and many faults too (positions, weights, masks); not proven either way"
         ),
-        "凭指纹为双向（{n} 个元素中较多一侧占 {share}）：舍入如此，许多故障（位置、权重、mask）也如此；两者都未证明",
+        "凭指纹为双向（{n} 个元素中同向的至多占 {share}）：舍入如此，许多故障（位置、权重、mask）也如此；两者都未证明",
     ),
     "growth": (
-        "relative difference {at_first} at {first}, {at_last} at {last}",
-        "相对差异在 {first} 为 {at_first}，在 {last} 为 {at_last}",
+        "relative difference {at_first} at {first}, {at_last} at {last}; the largest step is to {step} at layer {layer}",
+        "相对差异在 {first} 为 {at_first}，在 {last} 为 {at_last}；增长最大的一步在第 {layer} 层，达到 {step}",
     ),
     # --- conclusion: causes and evidence ---
     "weight_differs": (
@@ -224,6 +320,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "compared_bytes": (
         "{boundary}: {unequal} of {of} elements differ, largest difference {max}",
         "{boundary}：{of} 个元素中 {unequal} 个不等，最大差值 {max}",
+    ),
+    "apart_by": (
+        "{boundary}: at most {ulps} ULP apart, {at_scale} at the scale of the row",
+        "{boundary}：最多差 {ulps} 个 ULP，按该行的尺度为 {at_scale} 个",
     ),
     "shapes_differ": ("{boundary}: shape {train} on train, {infer} on infer", "{boundary}：train 形状 {train}，infer 形状 {infer}"),
     "before_all_equal": ("all {n} boundaries before it are EXACT", "其前 {n} 个边界全部 EXACT"),
@@ -272,6 +372,7 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "sum_not_run": ("Nothing was compared: {why}.", "没有进行任何比较：{why}。"),
     "no_rows": ("the mapping has no rows", "映射没有任何行"),
+    "sum_only_weights": ("No boundary was compared; of {n} weights {equal} are equal.", "没有比较任何边界；{n} 个权重中 {equal} 个相等。"),
     "sum_only_gaps": ("No boundary could be compared: {gaps} lack evidence.", "没有可比较的边界：{gaps} 个缺少证据。"),
     "sum_one_fault": (
         "The two sides do not compute the same function: {first}.",
@@ -360,8 +461,15 @@ def text_of(sentence: Worded, language: Language) -> str:
         return sentence.text
     try:
         return render(sentence.kind, sentence.values, language)
-    except (KeyError, IndexError):  # an edited file lacks a value
+    except (KeyError, IndexError, TypeError, AttributeError):  # an edited file lacks a value or holds another
         return sentence.text
+
+
+def _number(value: float) -> str:
+    """Four digits, and near 1 four digits of the distance from 1: what matters of a scale."""
+    away = abs(value - 1)
+    digits = 4 if not 0 < away < 0.1 else min(12, 4 - math.floor(math.log10(away)))
+    return f"{value:.{digits}g}"
 
 
 def _shown(value: Any, language: Language) -> str:
@@ -375,5 +483,5 @@ def _shown(value: Any, language: Language) -> str:
         more = [] if not left else [f"… ({len(value)} in all)" if language == "en" else f"……（共 {len(value)} 个）"]
         return (", " if language == "en" else "、").join(shown + more)
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return _number(value)
     return str(value)

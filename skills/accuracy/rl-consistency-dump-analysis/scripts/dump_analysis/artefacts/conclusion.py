@@ -87,7 +87,7 @@ class Uncompared(msgspec.Struct, frozen=True):
 class LogMetric(msgspec.Struct, frozen=True):
     """A metric that a training log states; never computed here.
 
-    ``mean``, ``max``, ``std``: of the last step that was measured; ``by_step``: [step, mean] of each measured step, the
+    ``mean``, ``max``, ``std``: of ``step``, the last that was measured; ``by_step``: [step, mean] of each measured step, the
     step None where the log names none. None where nothing was measured, and where only a bound is known: ``note`` says which.
     """
 
@@ -95,6 +95,7 @@ class LogMetric(msgspec.Struct, frozen=True):
     mean: float | None = None
     max: float | None = None
     std: float | None = None
+    step: int | None = None
     by_step: list[Any] = []
     source: str | None = None
     note: Worded | None = None
@@ -109,6 +110,7 @@ class EndToEndMetric(msgspec.Struct, frozen=True):
     max: float | None = None
     std: float | None = None
     valid: float | None = None
+    step: int | None = None
     by_step: list[Any] = []
     source: str | None = None
     note: Worded | None = None

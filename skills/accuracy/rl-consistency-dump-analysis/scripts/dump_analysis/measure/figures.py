@@ -132,7 +132,7 @@ class Figures:
         sizes = self._sizes(d)
         self._d_abs.append(np.add.reduce(sizes, axis=None))
         rows.peak[at] = np.maximum(rows.peak[at], np.maximum.reduce(sizes, axis=1))
-        if floats.is_integer(self._formats[0]) and not self._varies:
+        if all(map(floats.is_integer, self._formats)) and not self._varies:
             self._see_difference(int(d.min()), int(d.max()))
         sums, product = [], np.empty_like(a)
         for left, right, by_column in ((a, a, None), (a, d, columns.ad), (d, d, columns.dd)):

@@ -128,6 +128,16 @@ def one_scale(sums: GridSums, ulp_format: str | None) -> tuple[float, float] | N
     return shown(scale, FEW_DIGITS + 2), shown(stderr, FEW_DIGITS)
 
 
+def scale_of_all(sums: GridSums, ulp_format: str | None) -> tuple[float, float] | None:
+    """The scale over all elements and its standard error, where it is clear of 1."""
+    if sums.complex:
+        return None
+    whole, line = sums.row_sums().whole(), _whole_line(sums)
+    pairs = np.add.reduce(sums.row_counts(), keepdims=True)
+    scale, error = float(line.scale[0]), float(_Way(line, pairs, whole).error(_noise(line, whole, ulp_format))[0])
+    return (shown(scale, FEW_DIGITS + 2), shown(error, FEW_DIGITS)) if abs(scale - 1) > _CLEAR * error + _SLACK else None
+
+
 def _without_offset(slope: float, whole: Sums) -> float:
     """Σ (d − slope · a)²."""
     return float(whole.dd[0] - 2 * slope * whole.ad[0] + slope * slope * whole.aa[0])

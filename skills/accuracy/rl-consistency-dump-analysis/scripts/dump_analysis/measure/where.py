@@ -20,8 +20,9 @@ from dump_analysis.tensors import BLOCK_BYTES, Stream
 from dump_analysis.wording import word
 
 from .figures import Figures
-from .gains import one_scale
+from .gains import one_scale, scale_of_all
 from .row import Measure
+from .ways import way_of
 
 _LOG_CHANCE = math.log(1e-6)  # below this, elements spread at random would not leave so much untouched
 _DENSE = 0.01
@@ -31,11 +32,8 @@ _DIGITS = 6
 _SHOWN = 4  # examples of what may be many
 _MANY = 3  # tokens that share a distance by no chance
 _LISTED = 8  # tokens or columns that a hint names one by one
-_ONE_SIDED = 16  # elements; a fair coin falls so often on one side once in 30,000 tries
-_LEAN = 0.2  # of the elements
 _SLACK = 1e-10  # of sums of squares that may be equal
 _CERTAIN = 6  # standard errors
-_UNEVEN = 10  # standard errors
 _PROFILED = ("layers.N.resid_mlp", "logits")
 
 
@@ -153,9 +151,11 @@ def _hints(figures: Figures, axes: Axes, pattern: Pattern, head: int | None, tra
     if figures.sums.grid.has_columns:
         hints += _of_columns(figures, head if pattern == "heads" else None)
     hints += _of_direction(figures)
-    scale = one_scale(figures.sums, figures.steps.ulp_format)
+    scale = one_scale(figures.sums, figures.steps.ulp_format) if figures.steps.ulp_format else None
     if scale is not None and _scaled_everywhere(figures, *scale, train, infer):
         hints.append(word("one_scale", scale=scale[0], stderr=scale[1]))
+    elif (scale := scale_of_all(figures.sums, figures.steps.ulp_format)) is not None and figures.constant is None:
+        hints.append(word("scale_of_all", scale=scale[0], stderr=scale[1]))
     if figures.constant:
         hints.append(word("one_offset", offset=figures.constant))
     return hints + _of_other_tokens(figures, axes, train, infer)
@@ -167,7 +167,8 @@ def _of_rows(figures: Figures, axes: Axes) -> list[Worded]:
         return []
     hints = []
     tokens = sorted(_number(axes, int(at)) for at in touched)
-    if grid.rows_are == "tokens" and min(axes.numbers or [0]) < tokens[0]:
+    before = tokens[0] if axes.numbers is None else sum(number < tokens[0] for number in axes.numbers)
+    if grid.rows_are == "tokens" and 0 < before == tokens[0]:  # all of them were compared
         hints.append(word("first_tokens_equal", onset=tokens[0]))
     kind, run = ("only_tokens", "only_tokens_run") if grid.rows_are == "tokens" else ("only_rows", "only_rows_run")
     if len(tokens) <= min(_LISTED, grid.rows // 2):
@@ -190,11 +191,11 @@ def _of_columns(figures: Figures, head: int | None) -> list[Worded]:
 
 def _of_direction(figures: Figures) -> list[Worded]:
     smaller, larger = figures.steps.smaller, figures.steps.larger
-    both = smaller + larger
-    if both >= _ONE_SIDED and not (smaller and larger):
-        return [word("one_sided", n=both, way=word("larger_on_infer" if smaller else "smaller_on_infer"))]
-    if abs(smaller - larger) > max(_LEAN * both, _UNEVEN * both**0.5):
-        return [word("uneven", smaller=smaller, larger=larger, z=shown((smaller - larger) / both**0.5, 3))]
+    way = way_of(smaller, larger)
+    if way == "one_sided":
+        return [word("one_sided", n=smaller + larger, way=word("larger_on_infer" if smaller else "smaller_on_infer"))]
+    if way == "leaning":
+        return [word("uneven", smaller=smaller, larger=larger, z=shown((smaller - larger) / (smaller + larger) ** 0.5, 3))]
     return []
 
 
@@ -203,10 +204,12 @@ def _scaled_everywhere(figures: Figures, scale: float, stderr: float, train: Str
     grid, step = figures.sums.grid, figures.steps.ulp_format
     item = max(floats.FORMATS[stream.dtype].raw.itemsize for stream in (train, infer))
     for start, stop in pieces(0, grid.elements, grid.columns, BLOCK_BYTES // item):
-        a, b = (floats.values(stream.read(start, stop), stream.dtype).astype(np.float64) for stream in (train, infer))
-        rounding = 0.5 if step is None else (ulps.spacing(b, step) + abs(scale) * ulps.spacing(a, step)) / 2
-        apart = np.abs(b - scale * a) > rounding + _CERTAIN * stderr * np.abs(a)
-        if apart[np.isfinite(a) & np.isfinite(b)].any():
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            a, b = (floats.values(stream.read(start, stop), stream.dtype).astype(np.float64) for stream in (train, infer))
+        finite = np.isfinite(a) & np.isfinite(b)
+        a, b = a[finite], b[finite]
+        rounding = (ulps.spacing(b, step) + abs(scale) * ulps.spacing(a, step)) / 2 if step else 0.0
+        if (np.abs(b - scale * a) > rounding + _CERTAIN * stderr * np.abs(a)).any():
             return False
     return True
 
@@ -222,10 +225,9 @@ def _of_other_tokens(figures: Figures, axes: Axes, train: Stream, infer: Stream)
         if len(empty):
             hints.append(word("tokens_zero", side=side, tokens=[_number(axes, int(at)) for at in empty[:_SHOWN]], n=len(empty)))
     moved = [(_number(axes, here), _number(axes, there)) for here, there in _moved(figures, train, infer)]
-    lags = {(there - here) % sums.grid.rows for here, there in moved}
+    lags = {there - here for here, there in moved}
     if len(moved) >= _MANY and len(lags) == 1:
-        lag = lags.pop()
-        hints.append(word("tokens_lag", n=len(moved), lag=lag if 2 * lag <= sums.grid.rows else lag - sums.grid.rows))
+        hints.append(word("tokens_lag", n=len(moved), lag=lags.pop()))
     elif moved:
         told = [word("token_is", infer=here, train=there) for here, there in moved[:_SHOWN]]
         hints.append(word("tokens_moved", n=len(moved), tokens=told))

@@ -1,22 +1,24 @@
-"""Whether a stage is done: the gates of stages 0, 1, 3 and 7, each with those before it."""
+"""Whether a stage is done: the gates of stages 0, 1, 2, 3 and 7, each with those before it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from msprobe_files.errors import DumpError
 
-from dump_analysis import divergence
-from dump_analysis.artefacts.boundary_results import GAPS, BoundaryResult, BoundaryResults
-from dump_analysis.artefacts.common import Worded
+from dump_analysis import conclusion, divergence
+from dump_analysis.artefacts import io
+from dump_analysis.artefacts.boundary_results import GAPS, BoundaryResult, BoundaryResults, SidesOperand
+from dump_analysis.artefacts.common import SideLabel, Worded
 from dump_analysis.artefacts.conclusion import Conclusion, EndToEndMetric, LogMetric
 from dump_analysis.artefacts.probe import Probe, SideFacts
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, RESULTS, TRAIN_LOG
-from dump_analysis.sides import EMPTY_CHECKS
+from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, RESULTS, TRAIN_LOG, check_consistent
+from dump_analysis.sides import EMPTY_CHECKS, Side
 
 from . import scope
-from .workdir import CARD, LABELS, ROWS, Workdir
+from .workdir import CARD, LABELS, Workdir
 
 _SHOWN = 4  # names in one line
 # What a probe remarks where a unit is not complete; where none of it holds, dump.json tells the order of the ends.
@@ -46,13 +48,16 @@ class Gate(NamedTuple):
     then: str
 
 
+_OF_THE_MAPPING = frozenset({"tensor_missing", "op_does_not_fit", "shapes_but_ones"})  # reasons that a change of the mapping removes
+
+
 def check(stage: int, folder: Path) -> Gate:
     """The gate of a stage and those of the stages before it, over the files in ``folder``.
 
     Raises DumpError where the stage has no gate here, the folder is not there, or a file in it cannot be read.
     """
     if stage not in GATES:
-        raise DumpError(f"Cannot check stage {stage}: this release has gates for the stages 0, 1, 3 and 7. Check one of them.")
+        raise DumpError(f"Cannot check stage {stage}: this release has gates for the stages 0, 1, 2, 3 and 7. Check one of them.")
     if not folder.is_dir():
         raise DumpError(f"Cannot check stage {stage}: there is no folder {folder}. Check --workdir, or make it and begin with stage 0.")
     work = Workdir(folder)
@@ -85,29 +90,92 @@ def _probed(work: Workdir) -> Missing:
             yield f"{PROBE} is of another {label} dump than {CARD} names, or that was changed since", again
 
 
+# --- stage 2 ---
+
+
+def _mapped(work: Workdir) -> Missing:
+    mapping = work.mapping()
+    if mapping is None:
+        yield f"{MAPPING} is missing", f"Run: {work.map_anew()}"
+        return
+    by_hand = any("declared" in row.basis for row in [*mapping.boundaries, *mapping.weights])
+    again = f"Run: {work.complete() if by_hand else work.map_anew()}"  # what people wrote is completed, never proposed anew
+    if mapping.train is None and mapping.infer is None:
+        yield f"{MAPPING} is a list of rows that was not completed on the dumps yet", f"Run: {work.complete()}"
+        return
+    if not mapping.boundaries:
+        yield f"{MAPPING} joins no boundary", f"Run: {work.map_anew()}"
+    yield from _of_these_dumps(work, mapping, again)
+    if mapping.unmapped is None:
+        yield f"{MAPPING} does not list the tensors that stand in no row", again
+    mend = f"in {work.shown(MAPPING)}, then run: {work.check(2)}"
+    groundless = [row.boundary for row in [*mapping.boundaries, *mapping.weights] if not row.basis]
+    if groundless:
+        yield f"{MAPPING}: rows without a basis: {_names(groundless)}", f'Write what joins them ("declared": you) {mend}'
+    silent = [row.boundary for row in mapping.evidence_missing if not _says(row.reason)]
+    if silent:
+        yield f"{MAPPING}: evidence_missing without a reason: {_names(silent)}", f"Write the reasons {mend}"
+    joined = mapping.tokens.coverage if mapping.tokens else None
+    if joined is not None and not 0 < joined.joined <= min(joined.train, joined.infer):
+        what = f"{joined.joined} tokens are joined of {joined.train} of train and {joined.infer} of infer"
+        yield f"{MAPPING}: {what}", f"Hand two dumps of one prompt, or run: {work.map_anew()}"
+
+
+def _of_these_dumps(work: Workdir, mapping: SemanticMapping, again: str) -> Missing:
+    """Whether the mapping was made for the dumps of the task card, and its rows stand in the order in which both sides made them."""
+    found: list[Side] = []
+    for label in LABELS:
+        stated: SideLabel | None = getattr(mapping, label)
+        if stated is None:
+            yield f"{MAPPING} does not say for which {label} dump it was made", again
+        elif work.is_there(label):
+            side = work.side(label, stated.digest)
+            found += [] if side is None else [side]
+            if side is None:
+                yield f"{MAPPING} was made for another {label} dump than {CARD} names, or that was changed since", again
+    if len(found) < len(LABELS):
+        work.warnings.append(f"the dumps of {MAPPING} are not both there: the order of the rows is not checked against them")
+        return
+    rows = sorted(mapping.boundaries, key=lambda row: row.order)
+    timed = [BoundaryResult(row.boundary, row.order, "MISSING", ops_applied=SidesOperand(row.train, row.infer)) for row in rows]
+    turned = divergence.against_time(timed, *found)
+    if turned is not None:
+        what = f"{MAPPING}: {turned[1]} stands after {turned[0]}, but both sides made it before"
+        yield what, f"Mend the order of the rows in {work.shown(MAPPING)}, then run: {work.check(2)}"
+
+
 # --- stage 3 ---
 
 
 def _compared(work: Workdir) -> Missing:
     again = f"Run: {work.analyze()}"
-    mapping, results = work.mapping(), work.read(RESULTS, BoundaryResults)
-    if mapping is None:
-        first = "Run: " if work.has(ROWS) else f"Write the rows in {work.shown(ROWS)}, then run: "
-        again = first + work.diagnose()
-        yield f"{MAPPING} is missing", again
+    results = work.read(RESULTS, BoundaryResults)
     if results is None:
         yield f"{RESULTS} is missing", again
         return
-    every = [*results.boundaries, *results.weights]
+    gaps = [*_of_the_results(work, results, again), *_of_the_dumps(work, results, again)]
+    yield from gaps
+    if not gaps:
+        try:
+            check_consistent(results)
+        except DumpError:
+            yield f"{RESULTS}: its totals are not what its rows say: it was edited", again
+
+
+def _of_the_results(work: Workdir, results: BoundaryResults, again: str) -> Missing:
+    mapping, every = work.mapping(), [*results.boundaries, *results.weights]
     if mapping is not None:
         yield from _of_the_mapping(work, mapping, results, every, again)
     if results.overall == "not_run":
         yield f"{RESULTS}: nothing was compared", f"Mend the rows in {work.shown(MAPPING)}, then run: {work.analyze()}"
+    wrong = [row.boundary for row in every if row.reason is not None and row.reason.kind in _OF_THE_MAPPING]
+    if wrong and results.overall != "not_run":
+        mend = f"Mend them in {work.shown(MAPPING)}, then run: {work.complete()}"
+        yield f"{RESULTS}: rows of the mapping do not fit the dumps: {_names(wrong)}", mend
     silent = [row.boundary for row in every if row.status in GAPS and not _says(row.reason)]
     if silent:
         write = f"Write the reasons of rows that cannot be compared in {work.shown(MAPPING)}, then run: {work.analyze()}"
         yield f"{RESULTS}: MISSING or evidence_missing without a reason: {_names(silent)}", write
-    yield from _of_the_dumps(work, results, again)
 
 
 def _of_the_mapping(
@@ -123,7 +191,7 @@ def _of_the_mapping(
 
 
 def _of_the_dumps(work: Workdir, results: BoundaryResults, again: str) -> Missing:
-    """Whether what was compared is what was probed, and the rows stand in the order in which both sides made them."""
+    """Whether what was compared is what was probed."""
     facts = work.read(PROBE, Probe)
     found = {label: work.side(label, getattr(results, label).digest) for label in LABELS}
     parts = {label: side.units[0].place.folder for label, side in found.items() if side is not None and len(side.units) == 1}
@@ -132,14 +200,6 @@ def _of_the_dumps(work: Workdir, results: BoundaryResults, again: str) -> Missin
         if known is not None and known.digest != getattr(results, label).digest:
             repair = again if found[label] is None else f"Run: {work.probe(parts)}"  # a part of what was probed was compared
             yield f"{RESULTS} is of another {label} dump than {PROBE}", repair
-    train, infer = found["train"], found["infer"]
-    if train is None or infer is None:
-        work.warnings.append("the dumps that were compared are not both there: the order of the rows is not checked against them")
-        return
-    turned = divergence.against_time(results.boundaries, train, infer)
-    if turned is not None:
-        what = f"{RESULTS}: {turned[1]} stands after {turned[0]}, but both sides made it before"
-        yield what, f"Mend the order of the rows in {work.shown(MAPPING)}, then run: {work.analyze()}"
 
 
 # --- stage 7 ---
@@ -152,9 +212,18 @@ def _concluded(work: Workdir) -> Missing:
         return
     inputs = {one.label: one.digest for one in found.inputs}
     again = f"Run: {work.conclude(list(inputs))}"
+    gaps = list(_of_the_conclusion(work, found, inputs, again))
+    yield from gaps
+    if not gaps and (made := _made_again(work, found)) is not None and io.text_of(made) != io.text_of(found):
+        yield f"{CONCLUSION} is not what follows from {RESULTS}: it was edited", again
+
+
+def _of_the_conclusion(work: Workdir, found: Conclusion, inputs: dict[str, str], again: str) -> Missing:
     for name in (RESULTS, MAPPING, PROBE):
         if work.has(name) and inputs.get(name) != work.digest(name):
             yield f"{CONCLUSION} was made from another {name}, or that was made or edited since", again
+    if work.log() is not None and TRAIN_LOG not in inputs:
+        yield f"{CONCLUSION} holds no metrics, though {CARD} names a training log", again
     if found.overall == "not_run":
         yield f"{CONCLUSION} says not_run: nothing was compared", f"Mend the rows in {work.shown(MAPPING)}, then run: {work.analyze()}"
     for finding in found.findings:
@@ -168,13 +237,27 @@ def _concluded(work: Workdir) -> Missing:
             yield f"{CONCLUSION}: metrics.{name} does not come from a training log", again
 
 
+def _made_again(work: Workdir, found: Conclusion) -> Conclusion | None:
+    """The conclusion that follows from what is here now; None where that cannot be read or was changed since."""
+    results, facts = work.read(RESULTS, BoundaryResults), work.read(PROBE, Probe)
+    inputs = {one.label: one.digest for one in found.inputs}
+    current = all(inputs.get(name) == (work.digest(name) if work.has(name) else None) for name in (RESULTS, MAPPING, PROBE))
+    if results is None or not current:
+        return None
+    for label in LABELS:
+        known: SideFacts | None = getattr(facts, label) if facts else None
+        if facts is not None and known is not None and known.digest != getattr(results, label).digest:
+            facts = msgspec.structs.replace(facts, **{label: None})
+    return conclusion.conclude(results, work.mapping(), facts, found.inputs, found.metrics)
+
+
 def _stated(metric: LogMetric | EndToEndMetric) -> bool:
     """Whether a metric holds anything that only a log can tell."""
     numbers = (metric.mean, metric.max, metric.std)
     return metric.status != "evidence_missing" or bool(metric.by_step) or any(number is not None for number in numbers)
 
 
-GATES: dict[int, Callable[[Workdir], Missing]] = {0: scope.gate, 1: _probed, 3: _compared, 7: _concluded}
+GATES: dict[int, Callable[[Workdir], Missing]] = {0: scope.gate, 1: _probed, 2: _mapped, 3: _compared, 7: _concluded}
 
 
 # --- words ---

@@ -113,14 +113,31 @@ class Workdir:
         return f"{_call('probe_dump.py')} {self._pair(parts)} --output {self.shown(PROBE)}"
 
     def diagnose(self) -> str:
-        return f"{_call('diagnose.py')} {self._pair()} --mapping {self.shown(ROWS)} --output-dir {shlex.quote(str(self.folder))}"
+        """The whole line: by the rows that people wrote here, else by a mapping that it proposes."""
+        rows = f" --mapping {self.shown(ROWS)}" if self.has(ROWS) else ""
+        return f"{_call('diagnose.py')} {self._pair()}{rows} --output-dir {shlex.quote(str(self.folder))}"
+
+    def map_anew(self) -> str:
+        """A mapping from the rows that people wrote here, else a proposed one."""
+        return self.diagnose() if self.has(ROWS) else f"{_call('propose_mapping.py')} {self._pair()} --output {self.shown(MAPPING)}"
+
+    def complete(self) -> str:
+        """The mapping that is here, completed on the dumps."""
+        return f"{_call('diagnose.py')} {self._pair()} --mapping {self.shown(MAPPING)} --output-dir {shlex.quote(str(self.folder))}"
 
     def analyze(self) -> str:
         return f"{_call('analyze_dump_boundaries.py')} {self._pair()} --mapping {self.shown(MAPPING)} --output {self.shown(RESULTS)}"
 
+    def log(self) -> str | None:
+        """The training log that the task card names, where it is there."""
+        stated = self.card.get("log_location")
+        return stated if isinstance(stated, str) and os.path.isfile(stated) else None
+
     def conclude(self, inputs: Sequence[str]) -> str:
         """``inputs``: labels of an earlier conclusion's inputs; what was handed to it then is asked for again."""
         more = [flag for label, flag in _GIVEN_TO_CONCLUDE.items() if label in inputs]
+        if (log := self.log()) is not None:
+            more = [f"--train-log {shlex.quote(log)}", *(flag for flag in more if not flag.startswith("--train-log"))]
         return " ".join([_call("conclude.py"), "--workdir", shlex.quote(str(self.folder)), *more])
 
     def check(self, stage: int) -> str:
@@ -130,7 +147,8 @@ class Workdir:
         """What follows on an open gate."""
         return {
             0: self.probe(),
-            1: f"write the rows in {self.shown(ROWS)}, then {self.diagnose()}",
+            1: self.diagnose(),
+            2: self.analyze(),
             3: self.conclude([]),
             7: f"read {self.shown(CONCLUSION)} and answer the user",
         }[stage]
