@@ -37,6 +37,7 @@ def main() -> None:
     pair = ("--train", train, "--infer", infer)
     calls: dict[str, tuple[str | Path, ...]] = {
         "probe_dump.py": (*pair, "--output", WORK / "probe.json"),
+        "propose_mapping.py": (*pair, "--output", WORK / "semantic_mapping.json"),
         "analyze_dump_boundaries.py": (*pair, "--mapping", mapping, "--output", WORK / "boundary_results.json"),
         "conclude.py": ("--workdir", WORK),
         "diagnose.py": (*pair, "--mapping", mapping, "--output-dir", WORK / "diagnose"),

@@ -10,14 +10,15 @@ except ModuleNotFoundError:
     print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr)
     sys.exit(2)
 
-EPILOG = f"""reads:   two dumps and the mapping (see analyze_dump_boundaries.py --help); never changes them
-writes:  probe.json semantic_mapping.json boundary_results.json conclusion.json into --output-dir
+EPILOG = f"""reads:   two dumps, never changed; without --mapping the rows are found in the data (propose_mapping.py alone does that),
+         with it they are yours (see analyze_dump_boundaries.py --help)
+writes:  probe.json semantic_mapping.json boundary_results.json conclusion.json into --output-dir (layer_map.md where it proposes)
 
 {cli.EXIT_CODES}with --exit-code:
   0  consistent    1  inconsistent    3  undecided
 
 example:
-  python3 diagnose.py --train dumps/train --infer dumps/infer --mapping rows.json --output-dir analysis
+  python3 diagnose.py --train dumps/train --infer dumps/infer --output-dir analysis
 """
 
 
@@ -35,7 +36,7 @@ def main() -> int:
         "exit-code",
         "json",
         "quiet",
-        required=("train", "infer", "mapping"),
+        required=("train", "infer"),
     )
     args = parser.parse_args()
 
@@ -48,14 +49,17 @@ def main() -> int:
     given["--train-log"] = args.train_log
     pipeline.require_files(given)
     pipeline.refuse_inside(folder, args.train + args.infer)
-    answers = [folder / pipeline.RESULTS, folder / pipeline.CONCLUSION]
-    pipeline.forget(answers, list(given.values()))
+    answers = [folder / pipeline.LAYER_MAP, folder / pipeline.RESULTS, folder / pipeline.CONCLUSION]
     log = train_log.read(args.train_log) if args.train_log else None
+    pipeline.forget(answers, list(given.values()))
     _, probed = pipeline.probe_step(args.train, args.infer, folder / pipeline.PROBE)
     train, infer = pipeline.open_pair(args.train, args.infer)
     full, mapped = pipeline.mapping_step(train, infer, args.mapping)
     mapping = declared.with_unmapped(full, train, infer)
-    digest = io.write(folder / pipeline.MAPPING, mapping)
+    if args.mapping is None:
+        digest = pipeline.write_mapping(folder / pipeline.MAPPING, mapping, args.lang)
+    else:
+        digest = io.write(folder / pipeline.MAPPING, mapping)
     _, gated = pipeline.gate_step(train, infer, mapping, digest, folder / pipeline.RESULTS, quiet=args.quiet)
     configs = {"train": args.train_config, "infer": args.infer_config}
     found, concluded = pipeline.conclude_step(folder, folder / pipeline.CONCLUSION, configs, log)
@@ -63,7 +67,8 @@ def main() -> int:
     if args.json:
         print(io.text_of(found), end="")
     else:
-        names = (pipeline.PROBE, pipeline.MAPPING, pipeline.RESULTS, pipeline.CONCLUSION)
+        proposed = () if args.mapping else (pipeline.LAYER_MAP,)
+        names = (pipeline.PROBE, pipeline.MAPPING, *proposed, pipeline.RESULTS, pipeline.CONCLUSION)
         left = " (would_decide names what is left to do)" if found.would_decide else ""
         lines = [*pipeline.sentences(found, args.lang), f"left in {folder}: {' '.join(names)}"]
         cli.answer(lines, f"read {folder / pipeline.CONCLUSION}{left}")

@@ -19,12 +19,13 @@ from .artefacts.conclusion import Conclusion, Input
 from .artefacts.probe import Probe, SideFacts
 from .artefacts.semantic_mapping import SemanticMapping
 from .boundaries import is_weight
-from .mapping import declared
+from .mapping import declared, layer_map, proposal
 from .sides import Side
 from .train_log import Log
 from .wording import Language, text_of
 
 PROBE, MAPPING, RESULTS, CONCLUSION = "probe.json", "semantic_mapping.json", "boundary_results.json", "conclusion.json"
+LAYER_MAP = "layer_map.md"
 TRAIN_LOG = "train log"  # its label among the inputs of a conclusion
 
 
@@ -50,11 +51,26 @@ def open_pair(train: Sequence[str], infer: Sequence[str]) -> tuple[Side, Side]:
     return pair
 
 
-def mapping_step(train: Side, infer: Side, mapping: str | Path) -> tuple[SemanticMapping, Told]:
-    """Stage 2, so far: the mapping that people wrote, completed on the two dumps.
+def propose_step(train: Side, infer: Side) -> tuple[SemanticMapping, Told]:
+    """Stage 2: the mapping that the dumps themselves tell. Raises DumpError where no tokens join the sides."""
+    found = proposal.propose(train, infer)
+    remarks = [*(found.mapping.tokens.remarks if found.mapping.tokens is not None else []), *found.remarks]
+    return found.mapping, Told([], [remark.text for remark in remarks])
+
+
+def write_mapping(output: Path, mapping: SemanticMapping, language: Language) -> str:
+    """Write a proposed mapping and, beside it, the tables for people; returns the mapping's digest."""
+    io.write_bytes(output.parent / LAYER_MAP, layer_map.layer_map(mapping, language).encode())
+    return io.write(output, mapping)
+
+
+def mapping_step(train: Side, infer: Side, mapping: str | Path | None) -> tuple[SemanticMapping, Told]:
+    """Stage 2: the mapping that people wrote, completed on the two dumps; None: the one that the dumps tell.
 
     Rows that were made for other dumps lose what joined them there: they are declared, no more.
     """
+    if mapping is None:
+        return propose_step(train, infer)
     given = semantic_mapping.read(mapping)
     foreign = [
         side.label for side, stated in ((train, given.train), (infer, given.infer)) if stated is not None and stated.digest != side.digest
@@ -111,7 +127,7 @@ def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None], l
     require_files({"--workdir": str(workdir / RESULTS)})
     _refuse_same(output, workdir / RESULTS, workdir / MAPPING, workdir / PROBE, *([log.path] if log else []))
     results, warnings = io.read(workdir / RESULTS, BoundaryResults)
-    _check_consistent(results)
+    check_consistent(results)
     mapping: SemanticMapping | None = None
     files: list[Input] = []
     facts: Probe | None = None
@@ -134,7 +150,7 @@ def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None], l
     return found, Told([], warnings)
 
 
-def _check_consistent(results: BoundaryResults) -> None:
+def check_consistent(results: BoundaryResults) -> None:
     """Raise DumpError where what a file says of all its rows is not what the rows say: it was edited or is damaged."""
     first = next((row.boundary for row in results.boundaries if row.status in DIVERGED), None)
     stated = results.first_divergence.boundary if results.first_divergence else None

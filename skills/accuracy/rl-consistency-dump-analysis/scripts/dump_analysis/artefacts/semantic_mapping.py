@@ -1,7 +1,7 @@
 """semantic_mapping.json: which tensors of the two sides are the same boundary.
 
-Two forms are read: the full one, and a bare list of ``{"boundary", "train", "infer"}`` that people
-write, where a side is a tensor's name, a glob that matches exactly one tensor, or an operand.
+Read are the full form, a bare list of ``{"boundary", "train", "infer"}`` that people write, where a side is a
+tensor's name, a glob that matches exactly one tensor, or an operand, and a list in the older form (`older_mapping`).
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ import msgspec
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Operand
 
-from . import io
+from . import io, older_mapping
 from .common import Modules, SideLabel, Worded
 
 Basis = Literal["weights", "values", "dataflow", "signature", "structure", "name", "declared"]
@@ -90,12 +90,16 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 def read(path: str | Path) -> SemanticMapping:
-    """A mapping in either form. Raises DumpError naming the row and field that are wrong.
+    """A mapping in any of the forms. Raises DumpError naming the row and field that are wrong.
 
     Rows without ``order`` take their place in the list; all or none of the rows may state one.
     """
     shown = Path(path).name
     value = io.load(path)
+    if isinstance(value, list) and older_mapping.is_older(value):
+        older = older_mapping.rows(value, shown)
+        rows = [Row(row.boundary, row.order, row.train, row.infer, note=row.note) for row in older]
+        return _checked(SemanticMapping(boundaries=rows), shown)
     if isinstance(value, list):
         listed, _ = io.of_value({"schema": "rows", "rows": value}, _Listed, shown, written_by_people=True)
         stated = [row.order for row in listed.rows if row.order is not None]

@@ -7,6 +7,7 @@ from msprobe_files.operands import Operand, Source, bare_steps
 
 from dump_analysis import floats
 from dump_analysis.artefacts.common import Modules, SideLabel
+from dump_analysis.artefacts.older_mapping import OlderOperand, fitting
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping, Unmapped
 from dump_analysis.sides import Place, Side, resolve
 
@@ -69,17 +70,21 @@ def _is_weight(row: Row) -> bool:
 
 
 def _operand(side: Side, operand: Operand) -> Operand:
-    return Operand([_source(side, source) for source in operand.sources], operand.combine, operand.axis)
+    older = isinstance(operand, OlderOperand)
+    return Operand([_source(side, source, older=older) for source in operand.sources], operand.combine, operand.axis)
 
 
-def _source(side: Side, source: Source) -> Source:
+def _source(side: Side, source: Source, *, older: bool) -> Source:
     place = resolve(side, source)
     if place is None:
         return source
     steps = source.steps
-    if steps is None:
+    if steps is None or older:
         shape, dtype = _shape_and_dtype(place)
-        steps = () if shape is None else bare_steps(shape, floats.is_integer(dtype), place.record.category == "parameters")
+        if steps is None:
+            steps = () if shape is None else bare_steps(shape, floats.is_integer(dtype), place.record.category == "parameters")
+        elif shape is not None:
+            steps = fitting(steps, shape)
     return source._replace(name=place.record.name, steps=steps)
 
 

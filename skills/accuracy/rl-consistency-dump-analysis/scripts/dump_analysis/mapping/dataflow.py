@@ -1,0 +1,159 @@
+"""What the tensors of one side say about each other: factors of act(a)·b, residual sums, recorded parts of fused outputs."""
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable
+
+import numpy as np
+
+from dump_analysis.floats import Array
+
+from .columns import column_keys, cut
+from .keys import places_of
+from .nodes import Node, SideNodes, Spot, add, by_time
+
+_PRODUCT_WITHIN = 10  # nodes after a fused output, in which the product of its halves is looked for
+_PRODUCT_ERROR = 0.02
+_ADDENDS_AMONG = 40  # nodes before a sum
+_LATE = 4.0  # a sum may be recorded up to two entries before its last addend
+_SUM_ERROR = 2.0**-7  # of the largest of the three; bfloat16 rounds by 2⁻⁹
+_PARTS_WITHIN = 40.0  # time after a fused output, in which its parts are recorded
+_SMALLEST_PART = 8  # columns
+
+
+# --- halves ---
+
+
+def _silu(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.asarray(x / (1 + np.exp(-x)))
+
+
+def _gelu(x: Array) -> Array:
+    erf = [math.erf(value) for value in (x / math.sqrt(2)).reshape(-1).tolist()]
+    return np.asarray(0.5 * x * (1 + np.reshape(erf, x.shape)))
+
+
+def _gelu_tanh(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+
+
+_ACTIVATIONS: tuple[Callable[[Array], Array], ...] = (_silu, _gelu_tanh, _gelu)
+
+
+def split_halves(side: SideNodes) -> None:
+    """Split each output [a, b] of which act(a)·b or a·act(b) is recorded soon after: what the code did, however the weights lie."""
+    ordered = by_time(side)
+    for at, node in enumerate(ordered):
+        spot = next((spot for spot in node.spots if spot.io == "output"), None)
+        if spot is None or node.width % 2 or node.kind != "one":
+            continue
+        after = ordered[at + 1 : at + 1 + _PRODUCT_WITHIN]
+        if any(later.width * 2 == node.width and _is_product(node, later) for later in after):
+            half = node.width // 2
+            for nth in (0, 1):
+                place = Spot(spot.time + 0.05 * (nth + 1), spot.entry, spot.io, f"{spot.path}[half{nth}]", spot.leaf)
+                add(side, cut(node, np.arange(nth * half, (nth + 1) * half), "half", place))
+
+
+def _is_product(fused: Node, product: Node) -> bool:
+    half = product.width
+    return activated(fused.sample[:, :half], fused.sample[:, half:], product.sample) is not None
+
+
+def activated(one: Array, other: Array, product: Array) -> bool | None:
+    """True where act(one)·other is the product, False where one·act(other) is, None where neither: SiLU, GELU, tanh-GELU.
+
+    All are [tokens, columns] of one shape; 8 tokens and 64 columns of them are tried.
+    """
+    tokens, columns = _probe(8, len(product)), _probe(64, product.shape[1])
+    a, b, wanted = (matrix[np.ix_(tokens, columns)].astype(np.float64) for matrix in (one, other, product))
+    most = _PRODUCT_ERROR * np.linalg.norm(wanted)
+    errors = [[np.linalg.norm(act(x) * y - wanted) for x, y in ((a, b), (b, a))] for act in _ACTIVATIONS]
+    first, second = (min(error[at] for error in errors) for at in (0, 1))
+    return None if min(first, second) >= most else bool(first <= second)
+
+
+def _probe(count: int, size: int) -> Array:
+    return np.unique(np.linspace(0, size - 1, min(size, count)).astype(np.int64))
+
+
+# --- sums ---
+
+
+def find_sums(side: SideNodes) -> None:
+    """Fill ``sums``: the nodes that are x + y of two others, rounded, and when their addends exist."""
+    groups: dict[int, list[Node]] = defaultdict(list)
+    for node in by_time(side):
+        if node.kind == "one" or node.kind == "sum":
+            groups[node.width].append(node)
+    for nodes in groups.values():
+        probes = np.stack([node.sample[np.ix_(_probe(8, len(node.sample)), _probe(8, node.width))].reshape(-1) for node in nodes])
+        times = [node.time for node in nodes]
+        for at, node in enumerate(nodes):
+            stop = bisect_left(times, node.time + _LATE + 0.01)
+            near = [other for other in range(max(0, stop - _ADDENDS_AMONG - 1), stop) if other != at]
+            addends = _addends(node, [nodes[other] for other in near], probes[near], probes[at])
+            if addends is not None:
+                side.sums[id(node)] = addends
+    for node in side.nodes:
+        if id(node) in side.sums:
+            node.sum_time = max(addend.time for addend in side.sums[id(node)]) + 0.2
+
+
+def _addends(node: Node, near: list[Node], probes: Array, wanted: Array) -> tuple[Node, Node] | None:
+    """The pair of near nodes whose sum comes closest, where every element is right within rounding."""
+    if len(near) < 2:
+        return None
+    first, second = np.triu_indices(len(near), 1)
+    left, right = probes[first], probes[second]
+    size = np.maximum(np.maximum(np.abs(left), np.abs(right)), np.abs(wanted))
+    fits = (np.abs(left + right - wanted) <= _SUM_ERROR * size).all(1)
+    found = [(_sum_error(near[a], near[b], node), a, b) for a, b in zip(first[fits].tolist(), second[fits].tolist(), strict=True)]
+    error, a, b = min(found, default=(math.inf, 0, 0))
+    return (near[a], near[b]) if error < math.inf else None
+
+
+def _sum_error(x: Node, y: Node, z: Node) -> float:
+    """‖x + y − z‖, infinite where an element is off by more than rounding or an addend is lost in it."""
+    error = np.abs(x.sample + y.sample - z.sample)
+    size = np.maximum(np.maximum(np.abs(x.sample), np.abs(y.sample)), np.abs(z.sample))
+    total = float(np.linalg.norm(error))
+    if (error > _SUM_ERROR * size).any() or 2 * total >= min(np.linalg.norm(x.sample), np.linalg.norm(y.sample)):
+        return math.inf
+    return total
+
+
+# --- recorded parts ---
+
+
+def recorded_parts(side: SideNodes, whole: Node) -> list[Array]:
+    """The columns of a fused output that this side recorded on their own soon after: how its code splits it."""
+    keys, parts = column_keys(whole), []
+    for node in side.nodes:
+        soon = 0 <= node.time - whole.time < _PARTS_WITHIN
+        if soon and _SMALLEST_PART <= node.width < whole.width and column_keys(node)[0] in keys:
+            places = places_of(keys, column_keys(node))
+            if (places >= 0).all():
+                parts.append(places)
+    return parts
+
+
+def cut_rests(side: SideNodes) -> None:
+    """What a fused output holds beside its recorded parts (v beside q and k; latent beside rotary part) becomes a node too."""
+    for node in list(side.nodes):
+        spot = node.spots[0]
+        if (spot.io, spot.path) != ("output", "0") or not spot.leaf or node.kind != "one" or node.width < 3 * _SMALLEST_PART:
+            continue
+        parts = recorded_parts(side, node)
+        if not 1 <= len(parts) <= 6:
+            continue
+        every = np.arange(node.width)
+        rests = [np.setdiff1d(every, np.concatenate(parts)), *(np.setdiff1d(every, part) for part in parts)]
+        for nth, columns in enumerate(rests):
+            if len(columns) >= _SMALLEST_PART and columns[-1] - columns[0] + 1 == len(columns):
+                place = Spot(spot.time + 0.1, spot.entry, "output", f"0[part{columns[0]}]", True)
+                made = cut(node, columns, "part", place)
+                made.union = nth > 0
+                add(side, made)

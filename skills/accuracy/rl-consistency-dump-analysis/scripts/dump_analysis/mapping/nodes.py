@@ -1,0 +1,163 @@
+"""The recorded tensors of one side as *nodes*: distinct matrices of [tokens, columns], each with every place that recorded it.
+
+Only a sample of token rows is held.  Tensors whose sampled values are equal are one node with several spots, and
+that is the data flow: who made whose input.
+"""
+
+import hashlib
+from bisect import insort
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from msprobe_files.operands import Operand, Source
+from msprobe_files.pt_archive import PtTensor
+from msprobe_files.units import Record, Unit
+
+from dump_analysis.floats import Array
+from dump_analysis.sides import Side
+
+from .times import Times
+
+Slot = tuple[float, str, str, str]  # module inside the repeating block, io, path, kind
+
+
+class Spot(NamedTuple):
+    """Where a node's tensor was recorded. ``entry`` is a key, never read; ``leaf``: the entry has no recorded child.
+
+    ``time``: inputs at their entry's start, outputs at its end; parts a little after.  ``io``: input, kwargs or output.
+    ``path``: the place among the arguments or results, with ``[half0]``, ``[part64]`` or ``[slice64]`` for cut columns.
+    """
+
+    time: float
+    entry: str
+    io: str
+    path: str
+    leaf: bool
+
+
+@dataclass(eq=False)
+class Node:
+    """A distinct tensor of one side as [joined tokens, columns].
+
+    ``sample``: float32 [sampled tokens, columns], the same tokens on both sides, the last joined token last.
+    ``sources`` and ``combine`` (None, ``sum``, or ``cat`` on axis 1) give all of its tokens.  ``kind``: ``one`` (as
+    recorded), ``half`` (a factor of act(a)·b), ``part`` (other columns of a recorded tensor), ``sum`` (of several ranks).
+    ``spots``: every place, earliest first; ``time``: of the earliest; ``sum_time``: when the addends of a residual sum
+    exist, None for others.  ``layer`` and ``slot``: its place in the repeating block, None outside.
+    ``union``: all columns beside one part, worth a mapping row only where the other side recorded them as one tensor.
+    """
+
+    sample: Array
+    sources: list[Source]
+    combine: str | None
+    kind: str
+    spots: list[Spot]
+    time: float
+    layer: int | None = None
+    slot: Slot | None = None
+    sum_time: float | None = None
+    union: bool = False
+
+    @property
+    def width(self) -> int:
+        return int(self.sample.shape[1])
+
+    @property
+    def ready(self) -> float:
+        """When the value exists: sides record a residual sum at different places, its addends at the same."""
+        return self.time if self.sum_time is None else self.sum_time
+
+
+class Parameter(NamedTuple):
+    """A recorded parameter of an entry and its file. ``path``: its name inside the entry, a key."""
+
+    entry: str
+    path: str
+    record: Record
+    tensor: PtTensor
+
+
+class Recorded(NamedTuple):
+    """A recorded activation and its file."""
+
+    spot: Spot
+    record: Record
+    tensor: PtTensor
+
+
+class SideRecords(NamedTuple):
+    """What one unit recorded in its forward entries, in the order of their starts; what has no readable file is left out."""
+
+    side: Side
+    unit: Unit
+    times: Times
+    activations: list[Recorded]
+    parameters: list[Parameter]
+
+
+class Window(NamedTuple):
+    """Which of a side's ``total`` token rows are joined: ``start … stop``. ``batch``: sequences that the rows are made of."""
+
+    start: int
+    stop: int
+    total: int
+    batch: int
+
+
+@dataclass(eq=False)
+class SideNodes:
+    """One side as nodes.
+
+    ``picked``: numbers of the sampled tokens among the joined ones.  ``ids``, ``positions``: operands of the joined tokens.
+    ``tails``: float outputs whose rows are not the tokens.  ``nodes``: in the order in which they were found.
+    ``sums``: id of a node -> the two nodes that it is the sum of.  ``layers``: how often the repeating block occurs.
+    ``at``: (entry, io, path) -> the node recorded or cut there.  ``known``: digest -> node.
+    """
+
+    records: SideRecords
+    window: Window
+    picked: Array
+    ids: Operand
+    positions: Operand | None
+    tails: list[Recorded] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    sums: dict[int, tuple[Node, Node]] = field(default_factory=dict)
+    layers: int = 0
+    at: dict[tuple[str, str, str], Node] = field(default_factory=dict)
+    known: dict[tuple[tuple[int, ...], bytes], Node] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        return self.records.parameters
+
+
+def add(side: SideNodes, node: Node) -> Node | None:
+    """Put a node of one spot into its side; the node that stands for it there, None where its sample holds only zeros.
+
+    A node that is known gets the spot (unless it is only cut out there) and the operand with fewer ops of the two.
+    """
+    if not node.sample.any():
+        return None
+    key = (node.sample.shape, hashlib.blake2b(np.ascontiguousarray(node.sample).tobytes(), digest_size=16).digest())
+    known = side.known.setdefault(key, node)
+    spot = node.spots[0]
+    if known is node:
+        side.nodes.append(node)
+    else:
+        if node.kind != "part":
+            insort(known.spots, spot)
+        known.time = min(known.time, node.time)
+        if _cost(node) < _cost(known):
+            known.sources, known.combine, known.kind = node.sources, node.combine, node.kind
+    side.at.setdefault((spot.entry, spot.io, spot.path), known)
+    return known
+
+
+def _cost(node: Node) -> tuple[int, int]:
+    return len(node.sources), sum(len(source.steps or ()) for source in node.sources)
+
+
+def by_time(side: SideNodes) -> list[Node]:
+    """The nodes in the order in which their values exist."""
+    return sorted(side.nodes, key=lambda node: node.time)

@@ -1,0 +1,185 @@
+"""Canonical names of joined rows from their role in the data flow; no name of a module is read.
+
+The residual stream is followed from the embedding: a row that is the sum of the stream and another row is its next
+station, odd stations after attention, even ones after the MLP. What lies between two stations is named by what feeds it
+and what it feeds.  Rows that have no role keep their train entry's own name.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .attention import name_attention
+from .join import Joined
+from .nodes import SideNodes
+from .rowgraph import RowGraph, first_spot, graph_of, is_norm
+
+_MOST_PARTS = 2  # gate and up
+
+
+class _Block(NamedTuple):
+    """What lies between two stations of the stream. ``branch``: what is added to the stream at its end."""
+
+    prefix: str
+    start: int
+    end: int
+    branch: int | None
+    attention: bool
+
+
+def names_of(rows: Sequence[Joined], train: SideNodes, infer: SideNodes) -> list[str]:
+    """A unique name for every row, in the order of the rows."""
+    if not rows:
+        return []
+    graph = graph_of(rows, train, infer)
+    return _unique(rows, _voted(rows, _by_role(graph)))
+
+
+def has_role(name: str, row: Joined) -> bool:
+    """Whether a name says what a row is; a fused projection is no place of its own, and other rows bear their entry's name."""
+    return not name.startswith(first_spot(row.train).entry) and not name.endswith(".qkv.out")
+
+
+def _by_role(graph: RowGraph) -> dict[int, str]:
+    stations, branches = _stream(graph)
+    names = {stations[0]: "embedding.out"}
+    order = sorted(range(len(graph.rows)), key=lambda n: graph.time[n])
+    for at in range(1, len(stations)):
+        attention = at % 2 == 1
+        prefix = f"layers.{(at - 1) // 2}."
+        names[stations[at]] = prefix + ("resid_attn" if attention else "resid_mlp")
+        block = _Block(prefix, stations[at - 1], stations[at], branches[at], attention)
+        inside = [n for n in order if graph.time[block.start] <= graph.time[n] <= graph.time[block.end] and n not in stations]
+        _name_block(graph, names, block, [n for n in inside if n not in names])
+    _name_end(graph, names, stations[-1], order)
+    return names
+
+
+def _stream(graph: RowGraph) -> tuple[list[int], list[int | None]]:
+    """The stations of the residual stream, and what is added at each (None at the first, or where it is no row)."""
+    addends = {n for pairs in graph.sums for pair in pairs for n in pair if n is not None}
+    start = min(addends, key=lambda n: graph.time[n], default=min(range(len(graph.rows)), key=lambda n: graph.time[n]))
+    stations: list[int] = [start]
+    branches: list[int | None] = [None]
+    while True:
+        now = stations[-1]
+        found = [n for n, pairs in enumerate(graph.sums) if n not in stations and any(now in pair for pair in pairs)]
+        if not found:
+            return stations, branches
+        station = min(found, key=lambda n: graph.time[n])
+        others = [n for pair in graph.sums[station] if now in pair for n in pair if n is not None and n != now]
+        stations.append(station)
+        branches.append(others[0] if others else None)
+
+
+def _name_block(graph: RowGraph, names: dict[int, str], block: _Block, inside: Sequence[int]) -> None:
+    branch, core = _branch(graph, names, block)
+    if core is not None and (core == block.start or is_norm(graph, block.start, core)):
+        core = None  # the whole block is one module
+    width = graph.width[block.start]
+    normed = [n for n in inside if n in graph.after[block.start] and graph.width[n] == width and n != branch and n not in names]
+    norm = next((n for n in normed if is_norm(graph, block.start, n)), None)
+    if norm is not None:
+        names[norm] = block.prefix + ("input_norm.out" if block.attention else "post_norm.out")
+    root = block.start if norm is None else norm
+    rest = [n for n in inside if n not in names and n != branch]
+    if block.attention:
+        if branch is not None:
+            names[branch] = block.prefix + "o_proj.out"
+        if core is not None:
+            names[core] = block.prefix + "attn_core.out"
+            rest = [n for n in rest if n != core and graph.time[n] <= graph.time[core]]
+        name_attention(graph, names, block.prefix, rest, root)
+    else:
+        _name_mlp(graph, names, block.prefix, rest, root, branch, core)
+
+
+def _branch(graph: RowGraph, names: dict[int, str], block: _Block) -> tuple[int | None, int | None]:
+    """What leaves the last linear of a block and what enters it; a norm between that and the stream is named here."""
+    branch = block.branch
+    if branch is None:
+        return None, None
+    sources = graph.made_alone(branch)
+    if sources and graph.width[sources[0]] == graph.width[branch] and is_norm(graph, sources[0], branch):
+        names[branch] = block.prefix + ("attn_post_norm.out" if block.attention else "mlp_post_norm.out")
+        branch = sources[0]
+        sources = graph.made_alone(branch)
+    return branch, sources[0] if sources else None
+
+
+def _name_mlp(
+    graph: RowGraph, names: dict[int, str], prefix: str, rest: Sequence[int], root: int, branch: int | None, core: int | None
+) -> None:
+    """Gate and up are what has the width of the core; without a core, or with a narrower head beside it, experts are routed."""
+    heads = [n for n in rest if n in graph.after[root]]
+    narrowest = min((graph.width[n] for n in heads), default=0)
+    routed = core is None or (len(heads) == 1 and narrowest < graph.width[core])
+    if branch is not None:
+        names[branch] = prefix + ("moe.out" if routed else "down.out")
+    if not routed and core is not None:
+        names[core] = prefix + "act_mul.out"
+        parts = [n for n in rest if graph.width[n] == graph.width[core] and n != core]
+        names.update(zip(parts[:_MOST_PARTS], (prefix + "gate.out", prefix + "up.out"), strict=False))
+        return
+    _name_experts(graph, names, prefix, rest, heads, branch)
+
+
+def _name_experts(
+    graph: RowGraph, names: dict[int, str], prefix: str, rest: Sequence[int], heads: Sequence[int], branch: int | None
+) -> None:
+    """Router logits are the earliest narrow head, what is narrower still are the weights; of a sum, the linear's side is shared."""
+    narrow = [n for n in heads if branch is None or graph.width[n] < graph.width[branch]]
+    if narrow:
+        first = min(narrow, key=lambda n: (graph.time[n], -graph.width[n]))
+        names[first] = prefix + "router.logits"
+        chosen = [n for n in rest if n not in names and graph.width[n] < graph.width[first] and graph.time[n] >= graph.time[first]]
+        if chosen:
+            names[chosen[0]] = prefix + "router.weights"
+    for pair in graph.sums[branch] if branch is not None else ():
+        for n in pair:
+            if n is not None and n not in names and graph.made_alone(n):
+                names[n] = prefix + "shared_expert.out"
+
+
+def _name_end(graph: RowGraph, names: dict[int, str], last: int, order: Sequence[int]) -> None:
+    """The norm of the stream's last station and what a module makes of it."""
+    norm = next((n for n in order if n in graph.after[last] and n not in names), None)
+    if norm is None:
+        return
+    names[norm] = "final_norm.out"
+    head = next((n for n in order if n in graph.after[norm] and n not in names), None)
+    if head is not None:
+        names[head] = "logits"
+
+
+def _voted(rows: Sequence[Joined], names: dict[int, str]) -> dict[int, str]:
+    """Rows of one pair of slots bear one name in all layers: the most frequent, of several the earliest layer's.
+
+    Stations of the stream stay: a fault that takes one away shifts what follows, not what it is called elsewhere.
+    """
+    slots: dict[object, list[int]] = defaultdict(list)
+    for n in sorted(names, key=lambda at: rows[at].train.time):
+        train, infer = rows[n].train, rows[n].infer
+        if names[n].startswith("layers.") and train.slot is not None and infer.slot is not None and train.layer is not None:
+            slots[(train.slot, infer.slot)].append(n)
+    voted = dict(names)
+    for group in slots.values():
+        kind = Counter(names[n].split(".", 2)[2] for n in group).most_common(1)[0][0]
+        for n in group:
+            _, layer, own = names[n].split(".", 2)
+            if not own.startswith("resid"):
+                voted[n] = f"layers.{layer}.{kind}"
+    return voted
+
+
+def _unique(rows: Sequence[Joined], names: dict[int, str]) -> list[str]:
+    """Every row named once: where two rows claim a name the earlier keeps it."""
+    taken: set[str] = set()
+    made: dict[int, str] = {}
+    for n in sorted(range(len(rows)), key=lambda at: (at not in names, rows[at].train.time)):
+        spot = first_spot(rows[n].train)
+        entry, full = spot.entry, f"{spot.entry}.{spot.io}.{spot.path}"
+        options = [names.get(n), entry, full, *(f"{full}#{count}" for count in range(2, len(rows) + 2))]
+        made[n] = next(option for option in options if option is not None and option not in taken)
+        taken.add(made[n])
+    return [made[n] for n in range(len(rows))]

@@ -1,0 +1,164 @@
+"""Last-position logits: an output with one row a sequence against the last joined token of the other side's full tensor.
+
+Two full tensors of unequal width (a padded vocabulary) are joined here too, the wider one cut.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msprobe_files.operands import Op, Operand, Source
+
+from dump_analysis import floats, tensors
+from dump_analysis.floats import Array
+from dump_analysis.sides import resolve
+from dump_analysis.tensors import CutStream, Files
+
+from .cuts import with_ops
+from .join import Joined
+from .nodes import Node, Recorded, SideNodes
+
+_NARROWEST = 16  # columns; fewer are no vocabulary
+_PADDING = 256  # a padded vocabulary is at most twice as wide and this
+_LIKE = 0.3  # cosine below which two rows are not the same
+_LATEST = 4  # tails looked at, from the end
+
+
+class TailRow(NamedTuple):
+    """A row of logits. ``cosine``: of the two last rows. ``last_only``: sides that keep one row; ``padded``: the wider side."""
+
+    train: Operand
+    infer: Operand
+    cosine: float
+    last_only: tuple[str, ...]
+    padded: str | None
+
+
+class _End(NamedTuple):
+    """A value that may be logits: its last joined row, when it was recorded, and how to cut it. ``tail``: one row a sequence."""
+
+    row: Array
+    time: float
+    operand: Operand
+    tail: bool
+    final: bool
+
+
+def logits_row(rows: Sequence[Joined], train: SideNodes, infer: SideNodes) -> TailRow | None:
+    """The row of logits, where the joined rows do not hold it: one side keeps the last position only, or pads its vocabulary."""
+    used = {id(node) for row in rows for node in (row.train, row.infer)}
+    padded = _padded(used, train, infer)
+    if padded is not None:
+        return padded
+    best = max(_pairs(_ends(train), _ends(infer)), key=lambda pair: (_likeness(*pair), pair[0].time), default=None)
+    if best is None or _likeness(*best) <= _LIKE:
+        return None
+    return _row(*best, last=train.window.stop - train.window.start - 1)
+
+
+def _likeness(left: _End, right: _End) -> float:
+    """Cosine over the common columns; the last tensors of both sides pass whatever a fault left of them."""
+    width = min(len(left.row), len(right.row))
+    found = cosine(left.row[:width], right.row[:width])
+    return max(found, _LIKE + 0.01) if left.final and right.final else found
+
+
+def cosine(x: Array, y: Array) -> float:
+    """Of two arrays of one shape, 0 where one is zero."""
+    size = float(np.linalg.norm(x)) * float(np.linalg.norm(y))
+    return float((x.ravel().astype(np.float64) @ y.ravel().astype(np.float64)) / size) if size else 0.0
+
+
+def _pairs(left: Sequence[_End], right: Sequence[_End]) -> Iterator[tuple[_End, _End]]:
+    """Pairs of which one is a tail; a full tensor may be wider than the tail, whose side computed no padded columns."""
+    for one in left:
+        for other in right:
+            widths = len(one.row), len(other.row)
+            narrow, wide = min(widths), max(widths)
+            fits = narrow >= _NARROWEST and wide <= 2 * narrow + _PADDING
+            if fits and ((one.tail and (other.tail or widths[0] == narrow)) or (other.tail and widths[1] == narrow)):
+                yield one, other
+
+
+def _ends(side: SideNodes) -> list[_End]:
+    """Tails and full tensors of a side, the latest first among the tails."""
+    nodes = [node for node in side.nodes if node.combine is None and node.kind != "sum"]
+    tails = [end for record in sorted(side.tails, key=lambda tail: -tail.spot.time)[:_LATEST] if (end := _tail(side, record)) is not None]
+    last = max((node.time for node in nodes), default=0.0)
+    last = max([last, *(end.time for end in tails)])
+    full = [_End(node.sample[-1], node.time, Operand(node.sources), False, node.time >= last) for node in nodes]
+    return [end._replace(final=end.time >= last) for end in tails] + full
+
+
+def _tail(side: SideNodes, record: Recorded) -> _End | None:
+    """The row of the joined sequence in an output with one row a sequence; None where its rows are not that."""
+    count, ours = _sequences(side)
+    shape = record.tensor.shape
+    width = next((size for size in reversed(shape) if size != 1), 0)
+    if width == 0 or record.tensor.elements != count * width:
+        return None
+    steps: tuple[Op, ...] = () if shape == (count, width) else (Op("reshape", shape=(count, width)),)
+    if count > 1:
+        steps = (*steps, Op("slice", axis=0, start=ours, stop=ours + 1))
+    files = Files()
+    try:
+        stream = CutStream(files, record.tensor, steps)
+        row = floats.values(stream.read(0, width), stream.dtype).astype(np.float32)
+    finally:
+        files.close()
+    if not np.isfinite(row).all():
+        return None
+    return _End(row, record.spot.time, Operand([Source(record.record.name, None, None, steps)]), True, False)
+
+
+def _sequences(side: SideNodes) -> tuple[int, int]:
+    """How many sequences a side ran at once, and which of them holds the last joined token: positions start anew with each."""
+    if side.positions is None:
+        return 1, 0
+    place = resolve(side.records.side, side.positions.sources[0])
+    if place is None:
+        return 1, 0
+    tensor = tensors.header(place)
+    files = Files()
+    try:
+        numbers = CutStream(files, tensor, ()).read(0, tensor.elements).astype(np.int64)
+    finally:
+        files.close()
+    if len(numbers) != side.window.total:
+        return 1, 0
+    starts = np.append(0, np.flatnonzero(np.diff(numbers) <= 0) + 1)
+    # Padding is no sequence: its positions do not count up.
+    lengths = np.diff(np.append(starts, len(numbers)))
+    starts = starts[lengths > 1] if (lengths > 1).any() else starts
+    return len(starts), int((starts <= side.window.stop - 1).sum()) - 1
+
+
+def _row(left: _End, right: _End, last: int) -> TailRow:
+    width = min(len(left.row), len(right.row))
+    made = []
+    for end in (left, right):
+        ops = [] if len(end.row) == width else [Op("slice", axis=1, start=0, stop=width)]
+        ops += [] if end.tail else [Op("slice", axis=0, start=last, stop=last + 1)]
+        made.append(with_ops(end.operand, *ops))
+    kept = tuple(label for label, end in (("train", left), ("infer", right)) if end.tail)
+    wider = None if len(left.row) == len(right.row) else "train" if len(left.row) > width else "infer"
+    return TailRow(made[0], made[1], cosine(left.row[:width], right.row[:width]), kept, wider)
+
+
+def _padded(used: set[int], train: SideNodes, infer: SideNodes) -> TailRow | None:
+    """The last full tensors of both sides where one is wider."""
+    ends = [max((node for node in side.nodes if node.kind == "one"), key=lambda node: node.time, default=None) for side in (train, infer)]
+    left, right = ends
+    if left is None or right is None or id(left) in used or id(right) in used or left.width == right.width:
+        return None
+    width = min(left.width, right.width)
+    found = cosine(left.sample[:, :width], right.sample[:, :width])
+    if width < _NARROWEST or max(left.width, right.width) > 2 * width + _PADDING or found <= _LIKE:
+        return None
+    made = [_to_width(node, width) for node in (left, right)]
+    return TailRow(made[0], made[1], found, (), "train" if left.width > width else "infer")
+
+
+def _to_width(node: Node, width: int) -> Operand:
+    operand = Operand(node.sources, node.combine)
+    return operand if node.width == width else with_ops(operand, Op("slice", axis=1, start=0, stop=width))

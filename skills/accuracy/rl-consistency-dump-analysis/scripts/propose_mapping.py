@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Say which tensors of two dumps are the same boundary, from what they hold: no mapping by hand (stage 2)."""
+
+import sys
+from pathlib import Path
+
+try:
+    from dump_analysis import cli
+except ModuleNotFoundError:
+    print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr)
+    sys.exit(2)
+
+EPILOG = f"""reads:   two dumps, one unit a side; never changes them
+writes:  semantic_mapping.json (--output), and layer_map.md beside it: the same as tables for people
+
+{cli.EXIT_CODES}
+example:
+  python3 propose_mapping.py --train dumps/train --infer dumps/infer --output analysis/semantic_mapping.json
+"""
+
+
+def main() -> int:
+    parser = cli.Parser(__doc__ or "", EPILOG)
+    parser.share("train", "infer", "output", "lang", "json", "quiet", required=("train", "infer"))
+    args = parser.parse_args()
+
+    from dump_analysis import pipeline
+    from dump_analysis.artefacts import io
+    from dump_analysis.mapping import declared
+    from dump_analysis.wording import render, text_of
+
+    output = Path(args.output or pipeline.MAPPING)
+    pipeline.refuse_inside(output, args.train + args.infer)
+    pipeline.forget([output, output.parent / pipeline.LAYER_MAP], [])
+    train, infer = pipeline.open_pair(args.train, args.infer)
+    found, told = pipeline.propose_step(train, infer)
+    mapping = declared.with_unmapped(found, train, infer)
+    pipeline.write_mapping(output, mapping, args.lang)
+    cli.warn(told.warnings, quiet=args.quiet)
+    if args.json:
+        print(io.text_of(mapping), end="")
+        return cli.ANSWERED
+    gaps = mapping.evidence_missing
+    counts = {"rows": len(mapping.boundaries), "weights": len(mapping.weights), "gaps": len(gaps)}
+    lines = [render("map_counts", counts, args.lang)]
+    if mapping.tokens is not None:
+        coverage = mapping.tokens.coverage
+        lines.append(render("map_tokens", {"joined": coverage.joined, "train": coverage.train, "infer": coverage.infer}, args.lang))
+    lines += [f"- {text_of(gap.reason, args.lang)}" for gap in gaps[:6]] + (["- …"] if len(gaps) > 6 else [])
+    lines.append(f"left: {output} {output.parent / pipeline.LAYER_MAP}")
+    cli.answer(lines, f"read {pipeline.LAYER_MAP}, then analyze_dump_boundaries.py --train … --infer … --mapping {output}")
+    return cli.ANSWERED
+
+
+if __name__ == "__main__":
+    cli.run(main)
