@@ -36,8 +36,7 @@ help:
 	@touch $@
 
 demo: .venv/demo
-	@$(PY) $(ANALYST)/scripts/diagnose.py --train $(SAMPLE)/train --infer $(SAMPLE)/infer \
-		--mapping $(SAMPLE)/semantic_mapping.json --output-dir .demo
+	@$(PY) $(ANALYST)/scripts/diagnose.py --train $(SAMPLE)/train --infer $(SAMPLE)/infer --output-dir .demo
 
 test: .venv/test
 	@$(PY) -m pytest

@@ -46,7 +46,7 @@ def main() -> int:
                     f"{label} {place}: {unit.entries} entries, {counts}; {state}; msprobe {unit.msprobe}, inputs {unit.inputs_are}"
                 )
         lines += [f"- {text_of(remark, args.lang)}" for remark in found.remarks]
-        cli.answer(lines, "write a mapping, then diagnose.py --train … --infer … --mapping rows.json --output-dir …")
+        cli.answer(lines, "diagnose.py --train … --infer … --output-dir … (it proposes the mapping)")
     for error in told.errors:
         cli.fail(error)
     return cli.CANNOT if told.errors else cli.ANSWERED
