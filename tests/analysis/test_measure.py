@@ -337,3 +337,18 @@ def test_pairs_that_are_not_finite_are_left_out(tmp_path: Path, dtype: str) -> N
         for at, scale, _ in found.beyond:
             x, y = (np.take(side, at, axis)[np.take(kept, at, axis)] for side in (train, infer))
             assert scale == pytest.approx(np.linalg.lstsq(np.c_[x, np.ones(len(x))], y, rcond=None)[0][0], rel=1e-7)
+
+
+def test_d16_no_violation_is_not_no_difference(tmp_path: Path) -> None:
+    """Case D16: one element in ten thousand is identical and all others are off by half a step of bfloat16. Catches a largest
+    difference that starts at 0 and only looks at what exceeds a tolerance: share and size are over all elements, and not EXACT."""
+    train = np.random.default_rng(16).standard_normal((100, 100)).astype("<f4")
+    infer = train * np.float32(1 + 2**-9)
+    infer[50, 50] = train[50, 50]
+    found = compared(tmp_path, of(train), of(infer))
+    assert found.status == "NOT_EXACT"
+    assert found.unequal is not None
+    assert (found.unequal.count, found.unequal.share) == (9999, 0.9999)
+    apart = np.abs(infer.astype("f8") - train.astype("f8"))
+    assert found.max_abs_diff == apart.max()
+    assert found.mean_abs_diff == pytest.approx(apart.mean(), rel=1e-12)
