@@ -452,3 +452,21 @@ def test_a_file_of_another_shape_than_recorded_is_missing(clean: Sample, tmp_pat
     _, results = analyze(clean._replace(infer=side), [{"boundary": "embedding.out", **NAMES}], tmp_path)
     assert results["boundaries"][0]["status"] == "MISSING"
     assert "another run" in results["boundaries"][0]["reason"]["text"]
+
+
+# --- a proposed mapping beside one that people wrote ---
+
+
+@pytest.mark.parametrize("command", ["diagnose.py", "propose_mapping.py"])
+def test_rows_that_people_wrote_are_not_proposed_over(command: str, clean: Sample, tmp_path: Path) -> None:
+    """The file stays as it is, byte for byte, and the line says how to use it; a proposed mapping is proposed anew."""
+    place = ("--output-dir", tmp_path) if command == "diagnose.py" else ("--output", tmp_path / "semantic_mapping.json")
+    pair = ("--train", clean.train, "--infer", clean.infer)
+    assert run_command(command, *pair, *place).returncode == 0
+    assert run_command(command, *pair, *place).returncode == 0
+    shutil.copyfile(clean.mapping, tmp_path / "semantic_mapping.json")
+    ran = run_command(command, *pair, *place)
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1
+    assert "people wrote rows of it. Hand it in with --mapping" in ran.stderr
+    assert (tmp_path / "semantic_mapping.json").read_bytes() == clean.mapping.read_bytes()

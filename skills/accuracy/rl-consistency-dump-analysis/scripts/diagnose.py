@@ -50,6 +50,8 @@ def main() -> int:
     pipeline.require_files(given)
     pipeline.refuse_inside(folder, args.train + args.infer)
     answers = [folder / pipeline.LAYER_MAP, folder / pipeline.RESULTS, folder / pipeline.CONCLUSION]
+    if args.mapping is None:
+        pipeline.keep_written_by_hand(folder / pipeline.MAPPING)
     log = train_log.read(args.train_log) if args.train_log else None
     pipeline.forget(answers, list(given.values()))
     _, probed = pipeline.probe_step(args.train, args.infer, folder / pipeline.PROBE)

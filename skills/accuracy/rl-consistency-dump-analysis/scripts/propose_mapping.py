@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Say which tensors of two dumps are the same boundary, from what they hold: no mapping by hand (stage 2)."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def main() -> int:
 
     output = Path(args.output or pipeline.MAPPING)
     pipeline.refuse_inside(output, args.train + args.infer)
-    pipeline.forget([output, output.parent / pipeline.LAYER_MAP], [])
+    pipeline.keep_written_by_hand(output)
     train, infer = pipeline.open_pair(args.train, args.infer)
     found, told = pipeline.propose_step(train, infer)
     mapping = declared.with_unmapped(found, train, infer)
@@ -48,7 +49,8 @@ def main() -> int:
         lines.append(render("map_tokens", {"joined": coverage.joined, "train": coverage.train, "infer": coverage.infer}, args.lang))
     lines += [f"- {text_of(gap.reason, args.lang)}" for gap in gaps[:6]] + (["- …"] if len(gaps) > 6 else [])
     lines.append(f"left: {output} {output.parent / pipeline.LAYER_MAP}")
-    cli.answer(lines, f"read {pipeline.LAYER_MAP}, then analyze_dump_boundaries.py --train … --infer … --mapping {output}")
+    pair = f"--train {shlex.join(args.train)} --infer {shlex.join(args.infer)}"
+    cli.answer(lines, f"read {pipeline.LAYER_MAP}, then python3 analyze_dump_boundaries.py {pair} --mapping {shlex.quote(str(output))}")
     return cli.ANSWERED
 
 

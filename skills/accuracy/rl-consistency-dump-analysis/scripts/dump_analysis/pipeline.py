@@ -58,6 +58,20 @@ def propose_step(train: Side, infer: Side) -> tuple[SemanticMapping, Told]:
     return found.mapping, Told([], [remark.text for remark in remarks])
 
 
+def keep_written_by_hand(path: Path) -> None:
+    """Raise DumpError where a proposed mapping would take the place of one with rows that people wrote."""
+    if not path.is_file():
+        return
+    try:
+        rows = semantic_mapping.read(path)
+    except DumpError:  # no mapping: nobody's rows are in it
+        return
+    if any("declared" in row.basis for row in [*rows.boundaries, *rows.weights]):
+        raise DumpError(
+            f"Cannot propose a mapping in place of {path}: people wrote rows of it. Hand it in with --mapping, or choose another place."
+        )
+
+
 def write_mapping(output: Path, mapping: SemanticMapping, language: Language) -> str:
     """Write a proposed mapping and, beside it, the tables for people; returns the mapping's digest."""
     io.write_bytes(output.parent / LAYER_MAP, layer_map.layer_map(mapping, language).encode())

@@ -176,9 +176,10 @@ def _carried_streams(accepted: Accepted, rows: list[Joined]) -> list[Joined]:
     found = []
     for row in rows:
         train, infer = carried[0].get(row.train), carried[1].get(row.infer)
-        if train is None or infer is None or train.width != infer.width or {train, infer} <= taken:
+        if train is None or infer is None or train.width != infer.width:
             continue
-        if id(train) in evidence.train.sums or id(infer) in evidence.infer.sums:
+        sums = [node for node in (train, infer) if id(node) in evidence.train.sums or id(node) in evidence.infer.sums]
+        if any(node not in taken for node in sums):
             found += _accepted(accepted, _row(evidence, [(train, infer)], (train, infer), 0.0, "sum"))
             taken |= {train, infer}
     return found

@@ -9,6 +9,8 @@ _ODD = np.random.default_rng(1).integers(1, 1 << 62, 1 << 16, dtype=np.uint64) *
 
 def keys_of(rows: Array) -> Array:
     """One uint64 for each row of float32 values; equal rows have equal keys, others practically never."""
+    if not len(rows):
+        return np.empty(0, np.uint64)
     bits = np.ascontiguousarray(rows, dtype=np.float32).view(np.uint32).reshape(len(rows), -1).astype(np.uint64)
     count = bits.shape[1]
     odd = _ODD[:count] if count <= len(_ODD) else np.resize(_ODD, count)

@@ -227,10 +227,31 @@ def _joined(fit: _Fit, found: list[list[_Integers]]) -> JoinedTokens:
     totals = windows[0].total, windows[1].total
     join = TokenJoin(agree, len(agree), fit.length, *totals, fit.train_start, fit.infer_start)
     ids = _operand(fit.train, windows[0]), _operand(fit.infer, windows[1])
-    return JoinedTokens(join, windows[0], windows[1], ids, _positions(found, windows))
+    positions = _positions(found, windows)
+    _refuse_lag(fit, positions)
+    train, infer = (_operand(vector, window) if vector else None for vector, window in zip(positions, windows, strict=True))
+    return JoinedTokens(join, windows[0], windows[1], ids, (train, infer))
 
 
-def _positions(found: list[list[_Integers]], windows: list[Window]) -> tuple[Operand | None, Operand | None]:
+def _refuse_lag(fit: _Fit, positions: tuple[_Integers | None, _Integers | None]) -> None:
+    """Raise DumpError where the ids agree only at another lag: a doubled first token, or a shift.
+
+    Then one side has tokens before the joined ones, counts them in its positions, and they are no padding (a run of one id).
+    """
+    if positions[0] is None or positions[1] is None:
+        return
+    at = [positions[0].values[fit.train_start], positions[1].values[fit.infer_start]]
+    first = fit.train.values[fit.train_start]
+    for label, vector, start in (("train", fit.train, fit.train_start), ("infer", fit.infer, fit.infer_start)):
+        before = vector.values[_sequence(vector, start)[0] : start]
+        padded = len(before) > 1 and len(np.unique(before)) == 1 and before[0] != first
+        if len(before) and not padded and at[0] != at[1]:
+            what = "its first token stands twice (double BOS)" if len(before) == 1 and before[0] == first else "it is shifted"
+            why = f"the token ids agree only at a lag of {len(before)}: on {label} {len(before)} tokens come before them, {what}"
+            raise DumpError(f"Cannot compare the activations: {why}. Dump one prompt, tokenised once, on both.")
+
+
+def _positions(found: list[list[_Integers]], windows: list[Window]) -> tuple[_Integers | None, _Integers | None]:
     """The vectors that count up by one over the joined tokens: the pair that agrees most, then the earliest."""
     runs = [
         [
@@ -242,14 +263,13 @@ def _positions(found: list[list[_Integers]], windows: list[Window]) -> tuple[Ope
     ]
     pairs = [(left, right) for left in runs[0] for right in runs[1]]
     if not pairs:
-        return (_operand(runs[0][0], windows[0]) if runs[0] else None), (_operand(runs[1][0], windows[1]) if runs[1] else None)
+        return runs[0][0] if runs[0] else None, runs[1][0] if runs[1] else None
 
     def rank(pair: tuple[_Integers, _Integers]) -> tuple[bool, float]:
         equal = pair[0].values[windows[0].start] == pair[1].values[windows[1].start]
         return not equal, pair[0].recorded.spot.time + pair[1].recorded.spot.time
 
-    train, infer = min(pairs, key=rank)
-    return _operand(train, windows[0]), _operand(infer, windows[1])
+    return min(pairs, key=rank)
 
 
 def _operand(vector: _Integers, window: Window) -> Operand:
