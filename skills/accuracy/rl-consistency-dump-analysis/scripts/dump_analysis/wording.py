@@ -151,8 +151,8 @@ TABLE: dict[str, tuple[str, str]] = {
         "{what}：两侧在此处都记录了张量，但数据中没有任何证据表明它们是同一个值",
     ),
     "not_recorded": (
-        "{side} recorded no parameter for {what}",
-        "{side} 没有为 {what} 记录参数",
+        "{side} recorded no parameter of its own for {what} (it may lie inside a flat or packed one)",
+        "{side} 没有为 {what} 单独记录参数（可能在展平或打包的参数里）",
     ),
     "weights_do_not_fit": (
         "{what}: both sides recorded parameters at this place, but their shapes do not fit each other",
