@@ -464,6 +464,8 @@ def test_rows_that_people_wrote_are_not_proposed_over(command: str, clean: Sampl
     pair = ("--train", clean.train, "--infer", clean.infer)
     assert run_command(command, *pair, *place).returncode == 0
     assert run_command(command, *pair, *place).returncode == 0
+    (tmp_path / "semantic_mapping.json").write_text("[{")
+    assert "it cannot be read" in run_command(command, *pair, *place).stderr
     shutil.copyfile(clean.mapping, tmp_path / "semantic_mapping.json")
     ran = run_command(command, *pair, *place)
     assert ran.returncode == 2

@@ -253,7 +253,8 @@ def test_diagnose_needs_no_mapping(sample: Callable[[str], Sample], tmp_path: Pa
 def test_without_a_common_prompt_there_is_one_line_and_nothing_left(sample: Callable[[str], Sample], tmp_path: Path) -> None:
     pair = sample("mini_tensor-26.1-against-26.2")
     output = tmp_path / "semantic_mapping.json"
-    output.write_text("of another run")
+    other = sample("qwen2-hf-vllm-clean")
+    assert run_command("propose_mapping.py", "--train", other.train, "--infer", other.infer, "--output", output).returncode == 0
     ran = run_command("propose_mapping.py", "--train", pair.train, "--infer", pair.infer, "--output", output)
     assert ran.returncode == 2
     assert ran.stderr.startswith("Cannot propose a mapping: ")

@@ -33,6 +33,7 @@ def main() -> int:
     output = Path(args.output or pipeline.MAPPING)
     pipeline.refuse_inside(output, args.train + args.infer)
     pipeline.keep_written_by_hand(output)
+    pipeline.forget([output, output.parent / pipeline.LAYER_MAP], [])
     train, infer = pipeline.open_pair(args.train, args.infer)
     found, told = pipeline.propose_step(train, infer)
     mapping = declared.with_unmapped(found, train, infer)

@@ -59,13 +59,13 @@ def propose_step(train: Side, infer: Side) -> tuple[SemanticMapping, Told]:
 
 
 def keep_written_by_hand(path: Path) -> None:
-    """Raise DumpError where a proposed mapping would take the place of one with rows that people wrote."""
+    """Raise DumpError where a proposed mapping would take the place of rows that people wrote, or of a file that cannot be read."""
     if not path.is_file():
         return
     try:
         rows = semantic_mapping.read(path)
-    except DumpError:  # no mapping: nobody's rows are in it
-        return
+    except DumpError as error:  # perhaps rows of people with a slip
+        raise DumpError(f"Cannot propose a mapping in place of {path}: it cannot be read. {error} Or move it away.") from None
     if any("declared" in row.basis for row in [*rows.boundaries, *rows.weights]):
         raise DumpError(
             f"Cannot propose a mapping in place of {path}: people wrote rows of it. Hand it in with --mapping, or choose another place."
