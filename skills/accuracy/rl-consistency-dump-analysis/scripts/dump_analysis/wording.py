@@ -141,6 +141,19 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "equal_infinities": ("{n} equal infinities at the same places on both sides", "两侧相同位置有 {n} 个相等的无穷大"),
     "both": ("both sides", "两侧"),
+    # --- several forwards in one unit ---
+    "forward_by_ids": (
+        "{side}: of {n} forwards the one that begins with {entry} is compared, by its token ids; {aside} tensors of others are left aside",
+        "{side}：在 {n} 次前向中，按 token id 比较由 {entry} 开始的那一次；其余前向的 {aside} 个张量被搁置",
+    ),
+    "forward_by_weights": (
+        "{side}: of {n} forwards the one that begins with {entry} is compared, by its weights; {aside} tensors of others are left aside",
+        "{side}：在 {n} 次前向中，按权重比较由 {entry} 开始的那一次；其余前向的 {aside} 个张量被搁置",
+    ),
+    "forwards_alike": (
+        "{side}: nothing tells which forward to compare, those with {entries} match equally: the first was; {aside} tensors are left aside",
+        "{side}：{entries} 开始的各次前向同样相符，没有依据判定应比较哪一次：比较的是第一次；{aside} 个张量被搁置",
+    ),
     # --- mapping proposed from the data ---
     "no_counterpart": (
         "{side} recorded no tensor of {what}: no module that was recorded takes or returns it",
@@ -165,6 +178,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "exchanged": (
         "joined by its role in the data flow; its values are those of {other} on the other side: the two are exchanged",
         "按其在数据流中的作用对应；它的值是另一侧 {other} 的值：两者互换了",
+    ),
+    "layer_by_place": (
+        "the stream does not show which layer this is (a layer may leave it as it is): numbered by its place among the repeating modules",
+        "残差流没有表明这是哪一层（可能有一层没有改变它）：按其在重复模块中的位置编号",
     ),
     "untraced": (
         "{side}: without construct.json nesting and starts are not known; what is made between calls is placed less surely",

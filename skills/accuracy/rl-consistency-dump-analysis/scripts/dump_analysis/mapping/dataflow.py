@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dump_analysis import floats
 from dump_analysis.floats import Array
 
 from .columns import column_keys, cut
 from .keys import places_of
-from .nodes import Node, SideNodes, Spot, add, by_time
+from .nodes import Node, Recorded, SideNodes, Spot, add, by_time
 
 _PRODUCT_WITHIN = 10  # nodes after a fused output, in which the product of its halves is looked for
 _PRODUCT_ERROR = 0.02
@@ -83,7 +84,19 @@ def _probe(count: int, size: int) -> Array:
 
 
 def find_sums(side: SideNodes) -> None:
-    """Fill ``sums``: the nodes that are x + y of two others, rounded, and when their addends exist."""
+    """Fill ``sums``: the nodes that are x + y of two others, rounded, and when their addends exist.
+
+    Where a block returns branch and residual apart and their sum is recorded nowhere, it becomes a node.
+    """
+    _fill_sums(side)
+    if _add_sums_of_outputs(side):
+        _fill_sums(side)  # a residual further on may be the sum of such a node and another
+    for node in side.nodes:
+        if id(node) in side.sums:
+            node.sum_time = max(addend.time for addend in side.sums[id(node)]) + 0.2
+
+
+def _fill_sums(side: SideNodes) -> None:
     groups: dict[int, list[Node]] = defaultdict(list)
     for node in by_time(side):
         if node.kind == "one" or node.kind == "sum":
@@ -97,9 +110,60 @@ def find_sums(side: SideNodes) -> None:
             addends = _addends(node, [nodes[other] for other in near], probes[near], probes[at])
             if addends is not None:
                 side.sums[id(node)] = addends
-    for node in side.nodes:
-        if id(node) in side.sums:
-            node.sum_time = max(addend.time for addend in side.sums[id(node)]) + 0.2
+
+
+def _add_sums_of_outputs(side: SideNodes) -> bool:
+    """Make nodes of the sums of two outputs that entries with children return; whether there were any."""
+    recorded: dict[tuple[str, bool], list[Recorded]] = defaultdict(list)
+    for one in side.records.activations:
+        if (one.spot.entry, one.spot.io, one.spot.path) in side.at:
+            recorded[one.spot.entry, one.spot.io == "output"].append(one)
+    said = {frozenset(addends) for addends in side.sums.values()}
+    count = len(side.nodes)
+    for (entry, returned), pair in list(recorded.items()):
+        if not returned or entry in side.records.times.leaves or len(pair) != 2:
+            continue
+        x, y = (_node_at(side, one) for one in pair)
+        alike = x.kind == y.kind == "one" and x.width == y.width and pair[0].tensor.dtype == pair[1].tensor.dtype
+        if alike and x is not y and frozenset((x, y)) not in said and not _adds_itself(side, recorded, x, y):
+            spot = _spot_of_sum(side, recorded, pair)
+            raw = floats.rounded(x.sample + y.sample, pair[0].tensor.dtype)
+            sample = floats.values(raw, pair[0].tensor.dtype).astype(np.float32)
+            add(side, Node(sample, [*x.sources, *y.sources], "sum", "sum", [spot], spot.time))
+    return len(side.nodes) > count
+
+
+def _node_at(side: SideNodes, one: Recorded) -> Node:
+    return side.at[one.spot.entry, one.spot.io, one.spot.path]
+
+
+def _readers(side: SideNodes, recorded: dict[tuple[str, bool], list[Recorded]], wanted: set[Node]) -> list[str]:
+    """The entries that take all of these nodes, earliest first."""
+    readers = [entry for (entry, returned), taken in recorded.items() if not returned and wanted <= {_node_at(side, one) for one in taken}]
+    return sorted(readers, key=side.records.times.start.__getitem__)
+
+
+def _adds_itself(side: SideNodes, recorded: dict[tuple[str, bool], list[Recorded]], x: Node, y: Node) -> bool:
+    """Whether a leaf that takes both returns two tensors of their width: what it works on, a sum or not, is recorded then."""
+    leaves = [entry for entry in _readers(side, recorded, {x, y}) if entry in side.records.times.leaves]
+    widths = [[_node_at(side, one).width for one in recorded.get((entry, True), ())] for entry in leaves]
+    return any(made.count(x.width) > 1 for made in widths)
+
+
+def _spot_of_sum(side: SideNodes, recorded: dict[tuple[str, bool], list[Recorded]], pair: list[Recorded]) -> Spot:
+    """Where the sum is taken: by the leaf that takes both, else by the next entry that takes the first, else where they are returned.
+
+    The other side's stream stands at its reader too, so that both count it to the same layer.
+    """
+    times = side.records.times
+    path = f"{pair[0].spot.path}+{pair[1].spot.path}"
+    nodes = [_node_at(side, one) for one in pair]
+    both = [entry for entry in _readers(side, recorded, set(nodes)) if entry in times.leaves]
+    readers = both or [entry for entry in _readers(side, recorded, {nodes[0]}) if entry not in times.leaves]
+    later = [entry for entry in readers if times.start[entry] > times.end[pair[0].spot.entry]]
+    if later:
+        return Spot(times.start[later[0]], later[0], "input", path, later[0] in times.leaves)
+    return pair[0].spot._replace(path=path)
 
 
 def _addends(node: Node, near: list[Node], probes: Array, wanted: Array) -> tuple[Node, Node] | None:

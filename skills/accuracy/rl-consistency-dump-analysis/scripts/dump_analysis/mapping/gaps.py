@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from .join import JoinedSides
 from .nodes import Node, SideNodes
+from .rowgraph import last_layer
 
 # What a projection reads is the norm before it: the last part of a name -> the norm's.
 _NORM_BEFORE = {
@@ -79,6 +80,7 @@ def _renamed(name: str, table: Mapping[str, str]) -> str | None:
 
 def _of_other_layers(side: SideNodes, nodes: Sequence[Node], names: Sequence[str]) -> Iterator[tuple[str, Node]]:
     """Nodes without a row whose slot is joined in another layer."""
+    last = last_layer(side)
     kinds: dict[object, tuple[str, int]] = {}
     for node, name in zip(nodes, names, strict=True):
         parts = name.split(".", 2)
@@ -87,4 +89,5 @@ def _of_other_layers(side: SideNodes, nodes: Sequence[Node], names: Sequence[str
     for node in side.nodes:
         if node.slot in kinds and node.layer is not None:
             kind, shift = kinds[node.slot]
-            yield f"layers.{node.layer + shift}.{kind}", node
+            after = kind == "input_norm.out" and node.layer > last  # the norm after the layers looks like the next one's beginning
+            yield "final_norm.out" if after else f"layers.{node.layer + shift}.{kind}", node

@@ -12,12 +12,12 @@ from .acceptance import Accepted, certain
 from .columns import column_order
 from .evidence import Evidence
 from .exchange import Straightened, crossed, straighten
+from .forwards import one_forward
 from .joined import Joined, JoinedSides
 from .nodes import Node, SideNodes
 from .records import nodes_of, picked_tokens, read
 from .rest import join_rest
 from .slots import SlotJoin, join_slots
-from .token_join import join_tokens
 from .transfer import transferred
 
 __all__ = ["Joined", "JoinedSides", "join"]
@@ -31,8 +31,7 @@ def join(train: Side, infer: Side) -> JoinedSides:
 
     Raises DumpError where a side has several units, or where the token ids say that the sides ran different prompts.
     """
-    opened = read(train), read(infer)
-    tokens = join_tokens(*opened)
+    *opened, tokens = one_forward(read(train), read(infer))
     picked = picked_tokens(tokens.join.agree, tokens.join.joined, _SAMPLE)
     windows = tokens.train, tokens.infer
     left, right = (nodes_of(opened[at], windows[at], picked, tokens.ids[at], tokens.positions[at]) for at in (0, 1))

@@ -42,7 +42,8 @@ class Node:
 
     ``sample``: float32 [sampled tokens, columns], the same tokens on both sides, the last joined token last.
     ``sources`` and ``combine`` (None, ``sum``, or ``cat`` on axis 1) give all of its tokens.  ``kind``: ``one`` (as
-    recorded), ``half`` (a factor of act(a)·b), ``part`` (other columns of a recorded tensor), ``sum`` (of several ranks).
+    recorded), ``half`` (a factor of act(a)·b), ``part`` (other columns of a recorded tensor), ``sum`` (of several ranks, or of two
+    outputs of one entry).
     ``spots``: every place, earliest first; ``time``: of the earliest; ``sum_time``: when the addends of a residual sum
     exist, None for others.  ``layer`` and ``slot``: its place in the repeating block, None outside.
     ``union``: all columns beside one part, worth a mapping row only where the other side recorded them as one tensor.

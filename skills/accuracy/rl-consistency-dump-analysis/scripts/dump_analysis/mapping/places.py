@@ -2,7 +2,8 @@
 
 The residual stream is followed from the embedding: a row that is the sum of the stream and another row is its next
 station, odd stations after attention, even ones after the MLP. What lies between two stations is named by what feeds it
-and what it feeds.  Rows that have no role keep their train entry's own name.
+and what it feeds.  Where the stream skips layers (one that changes nothing has no station) or ends among them, rows are
+named by their place in the repeating block.  Rows that have no role keep their train entry's own name.
 """
 
 from collections import Counter, defaultdict
@@ -11,28 +12,62 @@ from typing import NamedTuple
 
 from .attention import name_attention
 from .join import Joined
-from .nodes import SideNodes
-from .rowgraph import RowGraph, first_spot, graph_of, is_norm
+from .nodes import SideNodes, Slot
+from .rowgraph import RowGraph, first_spot, graph_of, is_norm, last_layer
 
 _MOST_PARTS = 2  # gate and up
 
 
 class _Block(NamedTuple):
-    """What lies between two stations of the stream. ``branch``: what is added to the stream at its end."""
+    """What lies between two stations of the stream. ``branch``: what is added to the stream at its end.
+
+    ``skips``: the stations of other blocks should lie between.
+    """
 
     prefix: str
     start: int
     end: int
     branch: int | None
     attention: bool
+    skips: bool
 
 
-def names_of(rows: Sequence[Joined], train: SideNodes, infer: SideNodes) -> list[str]:
-    """A unique name for every row, in the order of the rows."""
+class _Labels(NamedTuple):
+    """``layer``: row -> the trainer's layer, where both sides count it to one layer. ``last``: the number of the last layer, -1 without."""
+
+    layer: dict[int, int]
+    last: int
+
+    def inside(self, row: int) -> bool:
+        """Whether a row stands in a layer; the norm after the last one does not, though it looks like the next layer's beginning."""
+        return self.layer.get(row, self.last + 1) <= self.last
+
+
+class Names(NamedTuple):
+    """A unique name for every row, in the order of the rows. ``doubtful``: those whose layer the stream does not tell."""
+
+    names: list[str]
+    doubtful: set[str]
+
+
+def names_of(rows: Sequence[Joined], train: SideNodes, infer: SideNodes) -> Names:
+    """Name every row."""
     if not rows:
-        return []
+        return Names([], set())
     graph = graph_of(rows, train, infer)
-    return _unique(rows, _voted(rows, _by_role(graph)))
+    found, doubtful = _by_role(graph, _labels(rows, train))
+    names = _unique(rows, _voted(rows, found))
+    return Names(names, {names[n] for n in doubtful})
+
+
+def _labels(rows: Sequence[Joined], train: SideNodes) -> _Labels:
+    both = {
+        n: (row.train.layer, row.infer.layer - row.train.layer)
+        for n, row in enumerate(rows)
+        if row.train.layer is not None and row.infer.layer is not None
+    }
+    shift = Counter(apart for _, apart in both.values()).most_common(1)
+    return _Labels({n: layer for n, (layer, apart) in both.items() if apart == shift[0][0]}, last_layer(train))
 
 
 def has_role(name: str, row: Joined) -> bool:
@@ -40,19 +75,86 @@ def has_role(name: str, row: Joined) -> bool:
     return not name.startswith(first_spot(row.train).entry) and not name.endswith(".qkv.out")
 
 
-def _by_role(graph: RowGraph) -> dict[int, str]:
+def _by_role(graph: RowGraph, labels: _Labels) -> tuple[dict[int, str], set[int]]:
+    """Names of the rows that have a role, and the rows whose layer is in doubt."""
     stations, branches = _stream(graph)
     names = {stations[0]: "embedding.out"}
     order = sorted(range(len(graph.rows)), key=lambda n: graph.time[n])
-    for at in range(1, len(stations)):
-        attention = at % 2 == 1
-        prefix = f"layers.{(at - 1) // 2}."
-        names[stations[at]] = prefix + ("resid_attn" if attention else "resid_mlp")
-        block = _Block(prefix, stations[at - 1], stations[at], branches[at], attention)
+    blocks = _blocks(graph, labels, stations, branches)
+    doubtful: set[int] = set()
+    for block in blocks:
+        names[block.end] = block.prefix + ("resid_attn" if block.attention else "resid_mlp")
         inside = [n for n in order if graph.time[block.start] <= graph.time[n] <= graph.time[block.end] and n not in stations]
-        _name_block(graph, names, block, [n for n in inside if n not in names])
-    _name_end(graph, names, stations[-1], order)
-    return names
+        if block.skips:
+            doubtful |= {block.start, block.end}
+        else:
+            _name_block(graph, names, block, [n for n in inside if n not in names])
+    cut_off = any(graph.time[n] > graph.time[stations[-1]] and labels.inside(n) for n in order)
+    if doubtful or cut_off:
+        doubtful |= _name_by_place(graph, labels, names)
+    if labels.last >= 0 or (blocks and not blocks[-1].attention):
+        _name_end(graph, names, stations[-1], [n for n in order if not labels.inside(n)])
+    return names, doubtful
+
+
+def _blocks(graph: RowGraph, labels: _Labels, stations: Sequence[int], branches: Sequence[int | None]) -> list[_Block]:
+    """What lies between the stations: attention and MLP in turn, unless what is added says that stations are missing."""
+    blocks: list[_Block] = []
+    kinds = _late_start(graph, labels, stations, branches)
+    offsets: dict[bool, int] = {}
+    layer, attention = -1, False
+    for at in range(1, len(stations)):
+        start, end, branch = stations[at - 1], stations[at], branches[at]
+        seen = labels.layer.get(branch) if branch is not None else None
+        kind = not attention
+        if branch is not None and seen is not None:
+            kind = kinds.setdefault(graph.rows[branch].train.slot, kind)
+        expected = layer + int(kind or not attention)
+        number = expected
+        if seen is not None:
+            passed = [own for n, own in labels.layer.items() if graph.time[start] < graph.time[n] <= graph.time[end] and n not in stations]
+            number = max(expected, seen - offsets.setdefault(kind, min(passed, default=seen) - expected))
+        blocks.append(_Block(f"layers.{number}.", start, end, branch, kind, kind == attention or number > expected))
+        layer, attention = number, kind
+    return blocks
+
+
+def _late_start(graph: RowGraph, labels: _Labels, stations: Sequence[int], branches: Sequence[int | None]) -> dict[Slot | None, bool]:
+    """The slot of what is added first, as no attention, where that of another block stands before it in the same layer."""
+    added = [n for n in branches if n is not None and n in labels.layer]
+    if not added or added[0] != branches[1]:
+        return {}
+    first = graph.rows[added[0]].train.slot
+    earliest = min(added, key=lambda n: graph.rows[n].train.slot or (0.0, "", "", ""))
+    slot = graph.rows[earliest].train.slot
+    same = [n for n, layer in labels.layer.items() if layer == labels.layer[added[0]] and graph.rows[n].train.slot == slot]
+    passed = any(graph.time[stations[0]] < graph.time[n] < graph.time[added[0]] for n in same)
+    return {first: False} if slot != first and passed else {}
+
+
+def _name_by_place(graph: RowGraph, labels: _Labels, names: dict[int, str]) -> set[int]:
+    """Name rows without a role like the rows of other layers at their place in the repeating block; which rows these are."""
+
+    def place(n: int) -> tuple[object, object]:
+        return graph.rows[n].train.slot, graph.rows[n].infer.slot
+
+    known: dict[tuple[object, object], tuple[str, int]] = {}
+    for n, name in names.items():
+        parts = name.split(".", 2)
+        if n in labels.layer and parts[0] == "layers" and not parts[2].startswith("resid"):
+            known.setdefault(place(n), (parts[2], int(parts[1]) - labels.layer[n]))
+    taken = set(names.values())
+    found: set[int] = set()
+    for n, layer in labels.layer.items():
+        if n in names or place(n) not in known or not labels.inside(n):
+            continue
+        kind, offset = known[place(n)]
+        name = f"layers.{layer + offset}.{kind}"
+        if name not in taken:
+            names[n] = name
+            taken.add(name)
+            found.add(n)
+    return found
 
 
 def _stream(graph: RowGraph) -> tuple[list[int], list[int | None]]:
@@ -142,7 +244,7 @@ def _name_experts(
 
 
 def _name_end(graph: RowGraph, names: dict[int, str], last: int, order: Sequence[int]) -> None:
-    """The norm of the stream's last station and what a module makes of it."""
+    """The norm of the stream's last station and what a module makes of it. ``order``: rows that stand in no layer, by time."""
     norm = next((n for n in order if n in graph.after[last] and n not in names), None)
     if norm is None:
         return

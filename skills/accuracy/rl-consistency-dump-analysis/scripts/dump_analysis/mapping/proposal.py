@@ -50,13 +50,14 @@ def propose(train: Side, infer: Side) -> Proposal:
     """
     joined = join(train, infer)
     joined = joined._replace(rows=_in_order(joined))
-    names = names_of(joined.rows, joined.train, joined.infer)
+    names, doubtful = names_of(joined.rows, joined.train, joined.infer)
     gaps = gaps_of(joined, names)
-    lines = _lines(joined, names)
+    lines = _lines(joined, names, doubtful)
     boundaries, missing = _ordered(lines, gaps, covered([line.made for line in lines]))
     places = _places(joined, lines, names, gaps)
     rows = rows_of_places(places.made, joined.train, joined.infer, permuted_inputs(joined))
     rows += left_rows(places, joined.modules, rows, joined.train, joined.infer)
+    boundaries, missing = _undecided(joined, boundaries, missing)
     weights, no_weights = _weights(rows, missing_weights(places, rows, joined.train, joined.infer), lines, gaps)
     mapping = SemanticMapping(
         train=SideLabel(train.label, train.digest),
@@ -98,13 +99,14 @@ def _remarks(joined: JoinedSides, names: Sequence[str], rows: Sequence[WeightRow
 # --- boundaries ---
 
 
-def _lines(joined: JoinedSides, names: Sequence[str]) -> list[_Line]:
-    """The rows of boundaries in their order: inputs, joined rows, logits of the last position."""
+def _lines(joined: JoinedSides, names: Sequence[str], doubtful: set[str]) -> list[_Line]:
+    """The rows of boundaries in their order: inputs, joined rows, logits of the last position. ``doubtful``: names with a note."""
     lines = [_input_line(name, joined) for name in ("input_ids", "positions")]
     found = [line for line in lines if line is not None]
     makers = Makers(joined.train), Makers(joined.infer)
-    crossed = _crossed(joined, names)
-    found += [_joined_line(makers, row, name, crossed.get(name)) for row, name in zip(joined.rows, names, strict=True)]
+    notes = {name: word("layer_by_place").text for name in doubtful}
+    notes |= {name: word("exchanged", other=other).text for name, other in _crossed(joined, names).items()}
+    found += [_joined_line(makers, row, name, notes.get(name)) for row, name in zip(joined.rows, names, strict=True)]
     if "logits" not in names:
         tail = logits_row(joined.rows, joined.train, joined.infer)
         found += [_tail_line(joined, tail)] if tail is not None else []
@@ -135,7 +137,7 @@ def _dtype(side: SideNodes, operand: Operand) -> str:
     return "" if place is None else tensors.header(place).dtype
 
 
-def _joined_line(makers: tuple[Makers, Makers], row: Joined, name: str, exchanged: str | None) -> _Line:
+def _joined_line(makers: tuple[Makers, Makers], row: Joined, name: str, note: str | None) -> _Line:
     train, infer = makers[0].of(row.train), makers[1].of(row.infer)
     left, right = makers[0].operand(row.train, train), makers[1].operand(row.infer, infer)
     if row.columns is not None:
@@ -145,9 +147,8 @@ def _joined_line(makers: tuple[Makers, Makers], row: Joined, name: str, exchange
     basis += ["dataflow"] if row.why in ("pattern", "sum", "transfer") else ["structure"]
     confidence = round(max(0.01, min(_SURE, 0.5 + 0.1 * row.likeness + 0.1 * row.weights)), 2)
     modules = Modules(_module(makers[0].side, row.train, train), _module(makers[1].side, row.infer, infer))
-    note = word("exchanged", other=exchanged).text if exchanged is not None else _sum_note(row)
     made = Made(stem_of(name), has_role(name, row), train, infer, row.columns, confidence)
-    return _Line(Row(name, 0, left, right, basis, confidence, modules, note), made)
+    return _Line(Row(name, 0, left, right, basis, confidence, modules, note or _sum_note(row)), made)
 
 
 def _module(side: SideNodes, node: Node, made: Producer | None) -> str | None:
@@ -207,6 +208,15 @@ def _missing(gap: Gap, order: int) -> MissingRow:
     else:
         reason = word("no_counterpart", side="infer" if sides["train"] else "train", what=gap.boundary)
     return MissingRow(gap.boundary, order, reason, sides["train"], sides["infer"])
+
+
+def _undecided(joined: JoinedSides, rows: list[Row], missing: list[MissingRow]) -> tuple[list[Row], list[MissingRow]]:
+    """Where several forwards match equally, the row of the ids becomes a gap that names the ids of all."""
+    alike = joined.tokens.alike
+    if alike is None:
+        return rows, missing
+    gaps = [MissingRow(row.boundary, row.order, alike.reason, alike.train, alike.infer) for row in rows if row.boundary == "input_ids"]
+    return [row for row in rows if row.boundary != "input_ids"], [*gaps, *missing]
 
 
 # --- weights ---
@@ -279,7 +289,8 @@ def _weight(row: WeightRow, order: int) -> Row:
 def _tokens(joined: JoinedSides) -> Tokens:
     """The joined window of each side as [sequence, start, stop], and what is odd about it."""
     tokens = joined.tokens
-    remarks = [] if tokens.matches == tokens.joined else [word("ids_differ", n=tokens.joined - tokens.matches, of=tokens.joined)]
+    remarks = [*tokens.remarks]
+    remarks += [] if tokens.matches == tokens.joined else [word("ids_differ", n=tokens.joined - tokens.matches, of=tokens.joined)]
     coverage = TokenCoverage(tokens.joined, tokens.train_total, tokens.infer_total)
     train, infer = ([[0, start, start + tokens.joined]] for start in (tokens.train_start, tokens.infer_start))
     return Tokens(train, infer, coverage, remarks)

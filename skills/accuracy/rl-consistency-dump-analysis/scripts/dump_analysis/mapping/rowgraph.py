@@ -111,6 +111,11 @@ def _hollow(side: SideNodes) -> set[str]:
     return {entry for entry, nodes in returned.items() if all(first[id(node)] != entry or id(node) in side.sums for node in nodes)}
 
 
+def last_layer(side: SideNodes) -> int:
+    """The number of the last layer, −1 without. What has but the first module of a block is the norm after the layers."""
+    return max((node.layer for node in side.nodes if node.layer is not None and node.slot is not None and node.slot[0] >= 1), default=-1)
+
+
 def first_spot(node: Node) -> Spot:
     """The earliest place of a node; of those at one time the output of the innermost entry."""
     return min(node.spots, key=lambda spot: (spot.time, spot.io != "output", not spot.leaf))

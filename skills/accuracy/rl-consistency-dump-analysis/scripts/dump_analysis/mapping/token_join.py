@@ -8,23 +8,33 @@ from msprobe_files.errors import DumpError
 from msprobe_files.operands import Op, Operand, Source
 
 from dump_analysis import floats
+from dump_analysis.artefacts.common import Worded
 from dump_analysis.floats import Array
 from dump_analysis.tensors import CutStream, Files, elements_of
 
 from .nodes import Recorded, SideRecords, Window
 from .token_rows import window_ops
 
-_FEWEST, _MOST = 4, 1 << 20  # ids in a vector
+FEWEST, _MOST = 4, 1 << 20  # ids in a vector
 _COUNTS_UP = 0.7  # share of steps of one from which a vector is positions and no ids
 _SHARE = 0.5  # of the ids must agree
 _REPEATS = 64  # of one id that vote on the offset
 _TRIED = 16  # offsets with most votes
 
 
+class Alike(NamedTuple):
+    """Forwards that match the other side equally. ``train``, ``infer``: names of the tensors of their ids."""
+
+    reason: Worded
+    train: list[str]
+    infer: list[str]
+
+
 class TokenJoin(NamedTuple):
     """The joined tokens: row ``train_start + n`` of the trainer is row ``infer_start + n`` of the engine, n < ``joined``.
 
     ``agree``: numbers n whose ids are equal, ``matches`` their count.  ``train_total``, ``infer_total``: token rows of each side.
+    ``remarks``: which of several forwards of a side the tokens are of, and why; ``alike``: where nothing decides that.
     """
 
     agree: Array
@@ -34,6 +44,8 @@ class TokenJoin(NamedTuple):
     infer_total: int
     train_start: int
     infer_start: int
+    remarks: tuple[Worded, ...] = ()
+    alike: Alike | None = None
 
 
 class JoinedTokens(NamedTuple):
@@ -46,7 +58,7 @@ class JoinedTokens(NamedTuple):
     positions: tuple[Operand | None, Operand | None]
 
 
-class _Integers(NamedTuple):
+class Vector(NamedTuple):
     """A distinct recorded vector of integers. ``starts``: where sequences begin in it."""
 
     recorded: Recorded
@@ -55,42 +67,44 @@ class _Integers(NamedTuple):
     starts: Array
 
 
-class _Fit(NamedTuple):
+class Fit(NamedTuple):
     """The same ids in two vectors: ``length`` from the starts on, ``matches`` of them equal."""
 
     matches: int
     length: int
-    train: _Integers
-    infer: _Integers
+    train: Vector
+    infer: Vector
     train_start: int
     infer_start: int
 
+    @property
+    def rank(self) -> tuple[float, ...]:
+        return self.matches, self.matches / self.length
 
-def join_tokens(train: SideRecords, infer: SideRecords) -> JoinedTokens:
-    """Join the rows of two units by their token ids.
 
-    Padding, other requests of the same forward and a lag between the sides are cut away.  Raises DumpError where a side
-    records no ids, or where fewer than half of them agree.
-    """
-    found = [_integers(side) for side in (train, infer)]
-    ids = [_ids(side, vectors) for side, vectors in zip((train, infer), found, strict=True)]
-    for side, vectors in zip((train, infer), ids, strict=True):
-        if not vectors:
-            why = f"the {side.side.label} dump records no token ids (integers, at least {_FEWEST} of more than two values)"
-            raise DumpError(f"Cannot propose a mapping: {why}. Dump the embedding's input too.")
-    fits = [fit for left in ids[0] for right in ids[1] for fit in _fits(left, right)]
-    best = max(fits, key=lambda fit: (fit.matches, fit.matches / fit.length), default=None)
-    if best is None:
-        raise DumpError(
-            "Cannot propose a mapping: fewer than half of the token ids of the two sides agree. Dump one prompt, tokenised once, on both."
-        )
-    return _joined(best, found)
+class Integers(NamedTuple):
+    """The vectors of integers that a side recorded, and those among them that may be ids."""
+
+    all: list[Vector]
+    ids: list[Vector]
+
+
+def integers_of(records: SideRecords) -> Integers:
+    """The recorded vectors of integers of a unit, or of one forward of it."""
+    found = _integers(records)
+    return Integers(found, _ids(records, found))
+
+
+def best_fit(train: Integers, infer: Integers) -> Fit | None:
+    """The fit with most equal ids; None where no two vectors agree in half of theirs."""
+    fits = [fit for left in train.ids for right in infer.ids for fit in _fits(left, right)]
+    return max(fits, key=lambda fit: fit.rank, default=None)
 
 
 # --- vectors of integers ---
 
 
-def _integers(records: SideRecords) -> list[_Integers]:
+def _integers(records: SideRecords) -> list[Vector]:
     """The distinct vectors of integers among a unit's activations, earliest first; constant ones are masks or lengths."""
     seen: dict[bytes, tuple[Recorded, Array, int]] = {}
     files = Files()
@@ -98,7 +112,7 @@ def _integers(records: SideRecords) -> list[_Integers]:
         for recorded in sorted(records.activations, key=lambda item: item.spot.time):
             sizes = [size for size in recorded.tensor.shape if size != 1]
             plain = recorded.tensor.dtype in ("int64", "int32") and 1 <= len(sizes) <= 2
-            if not plain or not _FEWEST <= recorded.tensor.elements <= _MOST:
+            if not plain or not FEWEST <= recorded.tensor.elements <= _MOST:
                 continue
             values = _values(files, recorded)
             if values is not None and len(np.unique(values[:4096])) > 2:
@@ -106,10 +120,10 @@ def _integers(records: SideRecords) -> list[_Integers]:
     finally:
         files.close()
     counted = [values for _, values, _ in seen.values() if _counts_up(values)]
-    return [_Integers(*item, _starts(item[1], item[2], counted)) for item in seen.values()]
+    return [Vector(*item, _starts(item[1], item[2], counted)) for item in seen.values()]
 
 
-def _ids(records: SideRecords, vectors: list[_Integers]) -> list[_Integers]:
+def _ids(records: SideRecords, vectors: list[Vector]) -> list[Vector]:
     """The vectors that may be ids: those that are no positions; without any, what enters a leaf that holds a matrix (an embedding)."""
     plain = [vector for vector in vectors if not _counts_up(vector.values)]
     holders = {parameter.entry for parameter in records.parameters if len(parameter.tensor.shape) == 2}
@@ -139,7 +153,7 @@ def _starts(values: Array, batch: int, counted: list[Array]) -> Array:
 # --- the best offset ---
 
 
-def _fits(train: _Integers, infer: _Integers) -> Iterator[_Fit]:
+def _fits(train: Vector, infer: Vector) -> Iterator[Fit]:
     """The window at the offset with most equal ids, where half of the shorter sequence agrees."""
     left, right = train.values, infer.values
     offsets = _likely_offsets(left, right)
@@ -159,8 +173,8 @@ def _fits(train: _Integers, infer: _Integers) -> Iterator[_Fit]:
         begin, end = low, high
     found = int(equal[begin:end].sum())
     shorter = min(_without_runs(vector.values[slice(*span)]) for vector, span in zip((train, infer), both, strict=True))
-    if found >= max(_FEWEST, _SHARE * shorter):
-        yield _Fit(found, end - begin, train, infer, begin + start, begin + start - at)
+    if found >= max(FEWEST, _SHARE * shorter):
+        yield Fit(found, end - begin, train, infer, begin + start, begin + start - at)
 
 
 def _likely_offsets(left: Array, right: Array) -> list[int]:
@@ -185,7 +199,7 @@ def _best_run(equal: Array) -> tuple[int, int]:
     return int(total[: stop + 1].argmin()), stop
 
 
-def _sequence(vector: _Integers, at: int) -> tuple[int, int]:
+def _sequence(vector: Vector, at: int) -> tuple[int, int]:
     """Start and stop of the sequence that holds a place."""
     edges = np.append(vector.starts, len(vector.values))
     nth = int(np.searchsorted(edges, at, "right")) - 1
@@ -207,9 +221,9 @@ def _without_padding(equal: Array, left: Array, right: Array, begin: int, end: i
     def padding(at: int, beside: int) -> bool:
         return not equal[at] and bool(left[at] == left[beside] or right[at] == right[beside])
 
-    while end - begin > _FEWEST and padding(begin, begin + 1):
+    while end - begin > FEWEST and padding(begin, begin + 1):
         begin += 1
-    while end - begin > _FEWEST and padding(end - 1, end - 2):
+    while end - begin > FEWEST and padding(end - 1, end - 2):
         end -= 1
     return begin, end
 
@@ -217,7 +231,8 @@ def _without_padding(equal: Array, left: Array, right: Array, begin: int, end: i
 # --- operands ---
 
 
-def _joined(fit: _Fit, found: list[list[_Integers]]) -> JoinedTokens:
+def joined_tokens(fit: Fit, found: tuple[Integers, Integers]) -> JoinedTokens:
+    """The join that a fit makes. Raises DumpError where the ids agree only at a lag that the positions deny."""
     windows = [
         Window(start, start + fit.length, len(vector.values), vector.batch)
         for vector, start in ((fit.train, fit.train_start), (fit.infer, fit.infer_start))
@@ -227,13 +242,13 @@ def _joined(fit: _Fit, found: list[list[_Integers]]) -> JoinedTokens:
     totals = windows[0].total, windows[1].total
     join = TokenJoin(agree, len(agree), fit.length, *totals, fit.train_start, fit.infer_start)
     ids = _operand(fit.train, windows[0]), _operand(fit.infer, windows[1])
-    positions = _positions(found, windows)
+    positions = _positions([integers.all for integers in found], windows)
     _refuse_lag(fit, positions)
     train, infer = (_operand(vector, window) if vector else None for vector, window in zip(positions, windows, strict=True))
     return JoinedTokens(join, windows[0], windows[1], ids, (train, infer))
 
 
-def _refuse_lag(fit: _Fit, positions: tuple[_Integers | None, _Integers | None]) -> None:
+def _refuse_lag(fit: Fit, positions: tuple[Vector | None, Vector | None]) -> None:
     """Raise DumpError where the ids agree only at another lag: a doubled first token, or a shift.
 
     Then one side has tokens before the joined ones, counts them in its positions, and they are no padding (a run of one id).
@@ -251,7 +266,7 @@ def _refuse_lag(fit: _Fit, positions: tuple[_Integers | None, _Integers | None])
             raise DumpError(f"Cannot compare the activations: {why}. Dump one prompt, tokenised once, on both.")
 
 
-def _positions(found: list[list[_Integers]], windows: list[Window]) -> tuple[_Integers | None, _Integers | None]:
+def _positions(found: list[list[Vector]], windows: list[Window]) -> tuple[Vector | None, Vector | None]:
     """The vectors that count up by one over the joined tokens: the pair that agrees most, then the earliest."""
     runs = [
         [
@@ -265,14 +280,14 @@ def _positions(found: list[list[_Integers]], windows: list[Window]) -> tuple[_In
     if not pairs:
         return runs[0][0] if runs[0] else None, runs[1][0] if runs[1] else None
 
-    def rank(pair: tuple[_Integers, _Integers]) -> tuple[bool, float]:
+    def rank(pair: tuple[Vector, Vector]) -> tuple[bool, float]:
         equal = pair[0].values[windows[0].start] == pair[1].values[windows[1].start]
         return not equal, pair[0].recorded.spot.time + pair[1].recorded.spot.time
 
     return min(pairs, key=rank)
 
 
-def _operand(vector: _Integers, window: Window) -> Operand:
+def _operand(vector: Vector, window: Window) -> Operand:
     tensor = vector.recorded.tensor
     flat = () if len(tensor.shape) == 1 else (Op("reshape", shape=(tensor.elements,)),)
     cast = () if tensor.dtype == "int64" else (Op("cast", dtype="int64"),)

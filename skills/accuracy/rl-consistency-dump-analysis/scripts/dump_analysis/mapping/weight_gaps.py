@@ -179,21 +179,34 @@ def _tied_heads(places: Places, rows: Sequence[WeightRow], train: SideNodes, inf
 
 
 def missing_weights(places: Places, rows: Sequence[WeightRow], train: SideNodes, infer: SideNodes) -> list[MissingWeight]:
-    """The weights that no row holds, each with the reason; what both sides have of one name stands together."""
-    found: dict[str, MissingWeight] = {}
+    """The weights that no row holds, each with the reason; what both sides have at one named place stands together.
+
+    What has no place bears its record's name; that two records share a name says nothing, infer's is then marked.
+    """
+    found: dict[str, dict[str, list[Parameter]]] = {}
     named = {row.name for row in rows}
-    for label, side, other, nodes in (("train", train, "infer", infer), ("infer", infer, "train", train)):
+    for label, side in (("train", train), ("infer", infer)):
         for parameter in _left(side, rows, label):
             name = _missing_name(parameter, places.names[label], beside_matrix=_has_matrix(side, parameter.entry))
-            if name in named:
-                name = parameter.record.name
-            known = found.get(name)
-            if known is None:
-                found[name] = MissingWeight(name, _reason(places, name, other, nodes), [], [])
-            else:
-                found[name] = known._replace(reason=word("weights_do_not_fit", what=name))
-            getattr(found[name], label).append(parameter.record.name)
-    return list(found.values())
+            own = parameter.record.name
+            if name in named or name == own:
+                name = f"{label}:{own}" if own in named or own in found else own
+            found.setdefault(name, {"train": [], "infer": []})[label].append(parameter)
+    return [_missing(places, name, sides["train"], sides["infer"], (train, infer)) for name, sides in found.items()]
+
+
+def _missing(
+    places: Places, name: str, train: Sequence[Parameter], infer: Sequence[Parameter], sides: tuple[SideNodes, SideNodes]
+) -> MissingWeight:
+    records = [[parameter.record.name for parameter in parameters] for parameters in (train, infer)]
+    if train and infer:
+        common = {parameter.tensor.shape for parameter in train} & {parameter.tensor.shape for parameter in infer}
+        reason = word("not_joined" if common else "weights_do_not_fit", what=name)
+    else:
+        label, own = ("train", records[0][0]) if train else ("infer", records[1][0])
+        what = own if name == f"{label}:{own}" else name
+        reason = _reason(places, what, "infer", sides[1]) if train else _reason(places, what, "train", sides[0])
+    return MissingWeight(name, reason, *records)
 
 
 def _missing_name(parameter: Parameter, names: Mapping[str, str], *, beside_matrix: bool) -> str:
