@@ -264,5 +264,9 @@ def _blocks(total: int, columns: int, train: Stream, infer: Stream, widest: int)
     """Blocks of whole rows: of scattered cuts so many as the widest file row of the group allows to stay in step."""
     item = max(floats.FORMATS[stream.dtype].raw.itemsize for stream in (train, infer))
     most = max(1, BLOCK_BYTES // item)
-    scattered = min(train.pitch, infer.pitch) < most
-    return pieces(0, total, columns, most, BLOCK_BYTES // max(columns * item, widest) if scattered else None)
+    pitch = min(train.pitch, infer.pitch)
+    if pitch >= most:
+        return pieces(0, total, columns, most)
+    if columns * item > widest:  # a row of the value is no part of a file's row: so many runs as lie near each other
+        return pieces(0, total, columns, pitch * max(1, BLOCK_BYTES // max(pitch * item, widest)))
+    return pieces(0, total, columns, most, BLOCK_BYTES // widest)
