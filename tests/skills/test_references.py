@@ -55,7 +55,8 @@ def test_calls_that_a_text_shows_are_calls_that_there_are(path: Path) -> None:
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
 def test_json_that_a_text_shows_is_json(path: Path) -> None:
     for block in blocks(path, "json"):
-        json.loads(block)
+        assert json.loads(block), path.name
+    assert any(blocks(text, "json") for text in TEXTS), "no text shows JSON any more: the fences have changed"
 
 
 def test_the_script_for_logits_tells_a_permutation_from_a_scale(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class Tally:
             self.add_equal(start, train)
             return None
         self.elements += len(train)
-        left, right = _nonfinite_elements(train, self._dtypes[0]), _nonfinite_elements(infer, self._dtypes[1])
+        left, right = nonfinite_elements(train, self._dtypes[0]), nonfinite_elements(infer, self._dtypes[1])
         finite = None
         if left is not None or right is not None:
             nothing = np.zeros(len(train), bool)
@@ -66,7 +66,7 @@ class Tally:
     def add_equal(self, start: int, both: Array) -> None:
         """Count a block that is the same on both sides: it may still hold NaN or infinities."""
         self.elements += len(both)
-        found = _nonfinite_elements(both, self._dtypes[0])
+        found = nonfinite_elements(both, self._dtypes[0])
         if found is not None:
             self._count_nonfinite(start, both, both, found, found)
 
@@ -154,7 +154,8 @@ def _same_bytes(train: Array, infer: Array) -> bool:
     return train.tobytes() == infer.tobytes()
 
 
-def _nonfinite_elements(raw: Array, dtype: str) -> Array | None:
+def nonfinite_elements(raw: Array, dtype: str) -> Array | None:
+    """Which elements, complex ones included, are NaN or infinite; None: none."""
     part, part_dtype, each = floats.parts(raw, dtype)
     found = floats.nonfinite(part, part_dtype)
     if found is None or each == 1:

@@ -10,7 +10,7 @@ import numpy as np
 from dump_analysis import floats, ulps
 from dump_analysis.floats import Array
 from dump_analysis.grids import Grid
-from dump_analysis.tally import Differing
+from dump_analysis.tally import Differing, nonfinite_elements
 
 from .gridsums import GridSums
 from .steps import Steps
@@ -45,7 +45,8 @@ class Figures:
 
     def add_equal(self, start: int, raw: Array, dtype: str) -> None:
         """A block that is the same on both sides; elements that are not finite count as zeros."""
-        finite = _finite(raw, dtype)
+        strange = nonfinite_elements(raw, dtype)
+        finite = None if strange is None else ~strange
         raw, values = self._values(raw, dtype, finite)
         self.sums.leave_out(start, finite)
         row, rows, column, columns = self._grid.place(start, len(raw))
@@ -205,10 +206,3 @@ class Figures:
             raw = np.where(finite, raw, raw.dtype.type(0))
             wide = np.where(np.repeat(finite, each), wide, 0)
         return raw, wide if each == self._each else np.column_stack([wide, np.zeros_like(wide)]).reshape(-1)
-
-
-def _finite(raw: Array, dtype: str) -> Array | None:
-    """Which elements are finite; None: all."""
-    part, part_dtype, each = floats.parts(raw, dtype)
-    found = floats.nonfinite(part, part_dtype)
-    return None if found is None else np.logical_not(found.reshape(-1, each).any(axis=1))
