@@ -13,6 +13,7 @@ from typing import NamedTuple
 import baselines
 import clock
 import pairs
+import proposals
 import report
 import shapes
 from clock import Ran
@@ -35,11 +36,15 @@ class WrongAnswer(Exception):
 
 
 class Plan(NamedTuple):
-    """How often a method is run: ``rounds`` times, or once it has used ``seconds`` and at least ``least`` rounds."""
+    """How often a method is run: ``rounds`` times, or once it has used ``seconds`` and at least ``least`` rounds.
+
+    ``baselines``: the kinds of the trainer/trainer pair on which the baselines are run too.
+    """
 
     rounds: int
     least: int
     seconds: float
+    baselines: tuple[Kind, ...] = ()
 
 
 class Method(NamedTuple):
@@ -61,7 +66,7 @@ class Pair(NamedTuple):
 
     @property
     def train(self) -> Path:
-        return self.folder / "train"
+        return self.folder / ("forward" if self.kind == "noise" else "train")
 
     @property
     def infer(self) -> Path:
@@ -94,12 +99,16 @@ def make_pair(folder: Path, size: Size, kind: Kind, *, same_layout: bool) -> Pai
 # --- methods ---
 
 
-def methods_of(pair: Pair, *, all_of_them: bool) -> Iterator[Method]:
-    """The unit, ours and, where asked for and both sides name their tensors alike, the baselines that are installed."""
+def methods_of(pair: Pair, *, with_baselines: bool) -> Iterator[Method]:
+    """The unit, ours, the proposal where values come from a forward, and where asked for the baselines that are installed."""
     files = pair.files()
     yield Method("cat", lambda: ["cat", *files], lambda _: "")
     yield ours(pair)
-    if not all_of_them or not pair.same_layout:
+    if pair.kind == "noise":
+        proposed = pair.folder / "proposed" / "semantic_mapping.json"
+        command = proposals.command
+        yield Method("proposal", lambda: command(pair.train, pair.infer, proposed), lambda _: proposals.wrong(pair.size, proposed))
+    if not with_baselines:
         return
     if baselines.has_torch():
         loop = baselines.torch_command(pair.train, pair.infer)
@@ -162,12 +171,12 @@ def measure(methods: Sequence[Method], files: Sequence[str], plan: Plan) -> dict
     return runs
 
 
-def measure_pair(pair: Pair, plan: Plan, *, all_of_them: bool) -> list[Measured]:
+def measure_pair(pair: Pair, plan: Plan) -> list[Measured]:
     """All methods on one pair."""
     files = pair.files()
     gigabytes = sum(os.path.getsize(file) for file in files) / 2e9
     try:
-        runs = measure(list(methods_of(pair, all_of_them=all_of_them)), files, plan)
+        runs = measure(list(methods_of(pair, with_baselines=pair.same_layout and pair.kind in plan.baselines)), files, plan)
     except WrongAnswer as wrong:
         raise WrongAnswer(f"{pair.label}, {gigabytes:.2f} GB a side: {wrong}") from None
     unit = min(ran.cpu for ran in runs["cat"])
@@ -182,10 +191,22 @@ def measure_size(folder: Path, size: Size, plan: Plan, *, main: bool, keep: bool
         for kind in KINDS:
             pair = make_pair(folder, size, kind, same_layout=same_layout)
             os.sync()  # or the kernel writes the side to disk during the first rounds
-            found += measure_pair(pair, plan, all_of_them=main)
+            found += measure_pair(pair, plan)
             print(f"  {found[-1].gigabytes:.2f} GB a side, {pair.label}: measured", file=sys.stderr, flush=True)
             if not keep:
                 shutil.rmtree(pair.infer)
+    if not keep:
+        shutil.rmtree(folder / "train")
+    return found + (measure_proposal(folder, size, plan, keep=keep) if main else [])
+
+
+def measure_proposal(folder: Path, size: Size, plan: Plan, *, keep: bool) -> list[Measured]:
+    """A pair whose values come from a forward: the proposal of its mapping beside its comparison."""
+    pairs.write_side(folder / "forward", size, "forward", engine=False)
+    pair = make_pair(folder, size, "noise", same_layout=False)
+    os.sync()
+    found = measure_pair(pair, plan)
+    print(f"  {found[-1].gigabytes:.2f} GB a side, {pair.label}: measured", file=sys.stderr, flush=True)
     if not keep:
         shutil.rmtree(folder)
     return found
@@ -235,9 +256,9 @@ def parse() -> argparse.Namespace:
 def run_all(args: argparse.Namespace, folder: Path) -> tuple[list[Start], list[Measured]]:
     """Start-up, then the growing sizes, then the main size."""
     if args.quick:
-        plan = Plan(rounds=3, least=1, seconds=1.0)
+        plan = Plan(rounds=3, least=1, seconds=1.0, baselines=("sparse",))  # some of its tensors differ, some do not
         return measure_start(folder / "tiny", 3), measure_size(folder / "quick", QUICK, plan, main=True, keep=args.keep)
-    start, plan = measure_start(folder / "tiny", 9), Plan(rounds=7, least=2, seconds=30.0)
+    start, plan = measure_start(folder / "tiny", 9), Plan(rounds=7, least=2, seconds=30.0, baselines=KINDS)
     main = args.size or MAIN_GB
     measured = []
     for gigabytes in [] if args.size else [size for size in LAYERS if size != main]:

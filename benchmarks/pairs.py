@@ -1,7 +1,8 @@
 """Generated pairs of msprobe dumps: byte-equal, sparsely and densely different, with the counts that were planted.
 
 Values are random bit patterns between 2^-7 and 2 in magnitude, drawn by numpy from a seed for each value: a step of
-one ULP never meets zero, NaN or infinity. Nothing is read back: both sides are made from the same seeds.
+one ULP never meets zero, NaN or infinity. Those of the kinds `forward` (the trainer's side) and `noise` (the engine's)
+come from a forward instead (forward.py). Nothing is read back: both sides are made from the same seeds.
 """
 
 import json
@@ -9,32 +10,23 @@ import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import dumping
 import shapes
+from bits import Made, draw, plant, rounded_sum
+from forward import Forward
 from shapes import Module, Recorded, Size
 
-Kind = Literal["train", "equal", "sparse", "dense"]
-KINDS: tuple[Kind, ...] = ("equal", "sparse", "dense")
-Bits = np.ndarray[Any, np.dtype[Any]]  # uint16: bfloat16 bits
+Kind = Literal["train", "equal", "sparse", "dense", "forward", "noise"]
+KINDS: tuple[Kind, ...] = ("equal", "sparse", "dense")  # what is compared with `train`; `noise` is with `forward`
 _SPARSE_EACH = 3  # every third value differs
-_SPARSE_BELOW = 3277  # of 65536: 5 % of its elements
-_DENSE_BELOW = 43691  # two thirds
 _KEPT = 32  # values held in memory: those of about one layer
 # msprobe 26.2 takes module inputs in a pre-hook; its stack.json says so in the top frame.
 _FRAME = "File torch/nn/modules/module.py, line 1811, in inner, \n args_kwargs_result = hook(self, args, kwargs)"
-
-
-class Made(NamedTuple):
-    """The bits of a value on one side; of a pair also its two parts. ``planted``: how many elements differ from the train side."""
-
-    whole: Bits
-    parts: dict[str, Bits]
-    planted: int
 
 
 class Source:
@@ -46,6 +38,10 @@ class Source:
         self._numbers = {value: at for at, value in enumerate(self._shapes)}
         self.of = lru_cache(maxsize=_KEPT)(self._make)
 
+    def ids(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """Token ids: 0, 1, 2 and so on."""
+        return np.arange(self._shapes[shapes.IDS][0])
+
     def differs(self, value: str) -> bool:
         """Whether this kind of side differs from the train side at this value."""
         if value == shapes.IDS or self.kind in ("train", "equal"):
@@ -54,43 +50,18 @@ class Source:
 
     def _make(self, value: str) -> Made:
         number, shape = self._numbers[value], self._shapes[value]
-        draw = np.random.default_rng([1, number])
-        whole, parts = _draw(draw, shape), {}
+        lots = np.random.default_rng([1, number])
+        whole, parts = draw(lots, shape), {}
         if shapes.is_pair(value):  # of one sign: no sum is zero
-            residual = (_draw(draw, shape) & 0x7FFF) | (whole & 0x8000)
+            residual = (draw(lots, shape) & 0x7FFF) | (whole & 0x8000)
             parts = {"x": whole, "residual": residual}
             whole = rounded_sum(whole, residual)
         if not self.differs(value):
             return Made(whole, parts, 0)
-        planted, changed = _plant(np.random.default_rng([2, number]), whole, dense=self.kind == "dense")
+        planted, changed = plant(np.random.default_rng([2, number]), whole, dense=self.kind == "dense")
         if parts:
             parts = {"x": np.where(planted, changed, parts["x"]), "residual": np.where(planted, 0, parts["residual"]).astype(np.uint16)}
         return Made(changed, parts, int(planted.sum()))
-
-
-def _draw(draw: np.random.Generator, shape: tuple[int, ...]) -> Bits:
-    """Random bfloat16 bits: any sign and mantissa, exponents 120 to 127."""
-    found = draw.integers(0, 1 << 16, shape, np.uint16)
-    found &= 0x83FF
-    found |= 0x3C00
-    return found
-
-
-def _plant(draw: np.random.Generator, bits: Bits, *, dense: bool) -> tuple[Bits, Bits]:
-    """Where elements change, and the changed bits: up by one ULP (sparse), or up or down by one (dense)."""
-    lot = draw.integers(0, 1 << 16, bits.shape, np.uint16)
-    planted = lot < (_DENSE_BELOW if dense else _SPARSE_BELOW)
-    away = lot & 1 if dense else bits < 0x8000  # away from zero: upwards for positive numbers
-    step = away.astype(np.uint16) * np.uint16(2) - np.uint16(1)  # 1, or 65535: one less, modulo 65536
-    step *= planted
-    return planted, bits + step
-
-
-def rounded_sum(left: Bits, right: Bits) -> Bits:
-    """bfloat16 sums as engines form them: added in float32, rounded to nearest, ties to even."""
-    total = ((left.astype(np.uint32) << 16).view(np.float32) + (right.astype(np.uint32) << 16).view(np.float32)).view(np.uint32)
-    total += ((total >> 16) & 1) + np.uint32(0x7FFF)
-    return (total >> 16).astype(np.uint16)
 
 
 # --- writing ---
@@ -98,7 +69,7 @@ def rounded_sum(left: Bits, right: Bits) -> Bits:
 
 def write_side(root: Path, size: Size, kind: Kind, *, engine: bool) -> dict[str, int]:
     """Write one side as an msprobe dump under ``root``; returns how many elements were planted in each value."""
-    source = Source(size, kind)
+    source = Forward(size, noisy=kind == "noise") if kind in ("forward", "noise") else Source(size, kind)
     unit = root / "step0" / "rank0"
     folder = unit / "dump_tensor_data"
     folder.mkdir(parents=True)
@@ -122,11 +93,10 @@ def write_side(root: Path, size: Size, kind: Kind, *, engine: bool) -> dict[str,
     return planted
 
 
-def _write_tensor(folder: Path, source: Source, tensor: Recorded, *, batched: bool) -> dict[str, Any]:
+def _write_tensor(folder: Path, source: Source | Forward, tensor: Recorded, *, batched: bool) -> dict[str, Any]:
     weight = tensor.slot == "parameters"
     if tensor.values == (shapes.IDS,):
-        tokens = len(source.of(shapes.IDS).whole)
-        made = dumping.of(np.arange(tokens).reshape((1, -1) if batched else (-1,)), "int64")
+        made = dumping.of(source.ids().reshape((1, -1) if batched else (-1,)), "int64")
     else:
         found = [source.of(value) for value in tensor.values]
         bits = [each.parts[tensor.part] if tensor.part else each.whole for each in found]

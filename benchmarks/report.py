@@ -15,6 +15,7 @@ _JUDGED_FROM_GB = 1.3  # below, start-up weighs too much
 _FACTOR = {"equal": 1.3, "sparse": 6.0, "dense": 16.0}  # units
 _ADDED = {"equal": 0.15, "sparse": 0.0, "dense": 0.0}  # seconds
 _MOST_MIB, _HELP_S = 64, 0.15
+_PROPOSAL = 3.0  # comparisons of the same pair
 
 
 class Start(NamedTuple):
@@ -63,9 +64,14 @@ class Line(NamedTuple):
     off: float
 
 
-def target_of(row: Measured) -> str:
-    """The target of ours, and whether it is reached; empty for other methods and for the pair without target."""
-    if row.method != "ours" or row.pair != "trainer/engine":
+def target_of(row: Measured, measured: Sequence[Measured]) -> str:
+    """The target of ours and of the proposal, and whether it is reached; empty for other methods and for pairs without target."""
+    if row.method == "proposal":
+        compared = next(other for other in measured if (other.method, other.pair, other.kind) == ("ours", row.pair, row.kind))
+        ratio = row.cpu / compared.cpu
+        judged = _verdict(ratio, _PROPOSAL) if row.gigabytes >= _JUDGED_FROM_GB else "not judged at this size"
+        return f"<= {_PROPOSAL:g} of ours, is {ratio:.2f}: {judged}"
+    if row.method != "ours" or row.pair != "trainer/engine" or row.kind not in _FACTOR:
         return ""
     factor, added = _FACTOR[row.kind], _ADDED[row.kind]
     shown = f"<= {factor:g} units" + (f" + {added:g} s" if added else "")
@@ -104,7 +110,7 @@ def text(start: Sequence[Start], measured: Sequence[Measured]) -> str:
     told += ["", "GB a side  pair             kind    method           rounds    CPU s   wall s    units  anon MiB  target"]
     for row in measured:
         numbers = f"{row.rounds:5}{row.cpu:10.3f}{row.wall:9.3f}{row.units:9.2f}{row.anonymous_mib:10.1f}"
-        told.append(f"{row.gigabytes:7.2f}    {row.pair:17}{row.kind:8}{row.method:16}{numbers}  {target_of(row)}".rstrip())
+        told.append(f"{row.gigabytes:7.2f}    {row.pair:17}{row.kind:8}{row.method:16}{numbers}  {target_of(row, measured)}".rstrip())
     fitted = lines(measured)
     if fitted:
         told += [
@@ -118,7 +124,7 @@ def text(start: Sequence[Start], measured: Sequence[Measured]) -> str:
 
 def as_data(start: Sequence[Start], measured: Sequence[Measured]) -> dict[str, Any]:
     """The same as data, with the machine that it was measured on."""
-    rows = [{**row._asdict(), "target": target_of(row)} for row in measured]
+    rows = [{**row._asdict(), "target": target_of(row, measured)} for row in measured]
     fitted = [fit._asdict() for fit in lines(measured)]
     return {"machine": machine(), "start": [call._asdict() for call in start], "measured": rows, "growth": fitted}
 

@@ -80,7 +80,7 @@ def is_pair(value: str) -> bool:
     return value.endswith(".resid_mlp")
 
 
-def _carried(at: int) -> str:
+def carried(at: int) -> str:
     """The hidden state that layer ``at`` receives."""
     return f"layers.{at - 1}.resid_mlp" if at else "embedding.out"
 
@@ -94,14 +94,14 @@ def trainer(size: Size) -> list[Module]:
     for at in range(size.layers):
         path, name = f"model.layers.{at}", f"layers.{at}."
         normed, post = name + "input_norm.out", name + "post_norm.out"
-        found.append(Module(f"{path}.input_layernorm", "RMSNorm", (_carried(at),), (normed,), name + "input_norm.weight"))
+        found.append(Module(f"{path}.input_layernorm", "RMSNorm", (carried(at),), (normed,), name + "input_norm.weight"))
         found += _linears(f"{path}.self_attn", normed, name, ("q", "k", "v"))
         found += _attention_end(path, name, "Linear")
         found.append(Module(f"{path}.post_attention_layernorm", "RMSNorm", (name + "resid_attn",), (post,), name + "post_norm.weight"))
         found += _linears(f"{path}.mlp", post, name, ("gate", "up"))
         found += _mlp_end(path, name, "Linear")
-        found.append(Module(path, "DecoderLayer", (_carried(at),), (name + "resid_mlp",)))
-    found.append(Module("model.norm", "RMSNorm", (_carried(size.layers),), ("final_norm.out",), "final_norm.weight"))
+        found.append(Module(path, "DecoderLayer", (carried(at),), (name + "resid_mlp",)))
+    found.append(Module("model.norm", "RMSNorm", (carried(size.layers),), ("final_norm.out",), "final_norm.weight"))
     return [*found, _head()]
 
 
@@ -111,14 +111,14 @@ def engine(size: Size) -> list[Module]:
     for at in range(size.layers):
         path, name = f"model.layers.{at}", f"layers.{at}."
         normed, post = name + "input_norm.out", name + "post_norm.out"
-        found.append(Module(f"{path}.input_layernorm", "RMSNorm", (), (normed, _carried(at)), name + "input_norm.weight"))
+        found.append(Module(f"{path}.input_layernorm", "RMSNorm", (), (normed, carried(at)), name + "input_norm.weight"))
         found.append(_fused(f"{path}.self_attn.qkv_proj", normed, name, ("q", "k", "v")))
         found += _attention_end(path, name, "RowParallelLinear")
         found.append(Module(f"{path}.post_attention_layernorm", "RMSNorm", (), (post, name + "resid_attn"), name + "post_norm.weight"))
         found.append(_fused(f"{path}.mlp.gate_up_proj", post, name, ("gate", "up")))
         found += _mlp_end(path, name, "RowParallelLinear")
-        found.append(Module(path, "DecoderLayer", _pair(_carried(at)), _pair(name + "resid_mlp")))
-    found.append(Module("model.norm", "RMSNorm", (), ("final_norm.out", _carried(size.layers)), "final_norm.weight"))
+        found.append(Module(path, "DecoderLayer", _pair(carried(at)), _pair(name + "resid_mlp")))
+    found.append(Module("model.norm", "RMSNorm", (), ("final_norm.out", carried(size.layers)), "final_norm.weight"))
     return [*found, _head()]
 
 
