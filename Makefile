@@ -5,6 +5,10 @@ COLLECTOR := skills/accuracy/rl-prefill-consistency-dump
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 SAMPLE := tests/samples/qwen2-hf-vllm-clean
+# The tests start commands as processes, some hundreds: without bytecode each would be compiled anew.
+unexport PYTHONDONTWRITEBYTECODE
+# Two processes; the tests of a file stay together, so that what its fixtures make is made once.
+TWO := -n 2 --dist loadfile
 
 .PHONY: help demo test check smoke interpreters bench sync clean
 help:
@@ -39,7 +43,7 @@ demo: .venv/demo
 	@$(PY) $(ANALYST)/scripts/diagnose.py --train $(SAMPLE)/train --infer $(SAMPLE)/infer --output-dir .demo
 
 test: .venv/test
-	@$(PY) -m pytest
+	@$(PY) -m pytest $(TWO)
 
 check: .venv/test
 	@$(PY) -m ruff check .
@@ -49,7 +53,7 @@ check: .venv/test
 	@$(PY) -m mypy --strict tests/smoke.py tests/interpreters.py
 	@cd tests && $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml toys
 	@MYPYPATH=tests:$(ANALYST)/scripts $(PY) -m mypy benchmarks
-	@$(PY) -m pytest
+	@$(PY) -m pytest $(TWO)
 
 smoke: .venv/demo
 	@$(PY) tests/smoke.py

@@ -1,7 +1,9 @@
 """Run the tests on the other Python versions that this machine has.
 
-What the collector shares runs on 3.8, the rooms without torch on 3.10 and on the newest. Looks on PATH and
-in pyenv's versions; a shim that does not start is no interpreter. Prints which ran and which did not.
+What the collector shares runs on 3.8, the rooms without torch on 3.10 and on the newest, there every test with the
+first and the last of its cases: what a version changes (syntax, the standard library, numpy) shows in any of them, and
+3.11 runs them all. Looks on PATH and in pyenv's versions; a shim that does not start is no interpreter. Prints which
+ran and which did not.
 """
 
 import os
@@ -14,9 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 OLDEST_SHARED, OLDEST_ANALYSIS, OWN = (3, 8), (3, 10), (3, 11)
-# What a version runs: the packages it needs and the tests.
+# What a version runs: the packages it needs, and what pytest is told.
 SHARED = (["pytest", "hypothesis", "numpy"], ["tests/msprobe_files"])
-ANALYSIS = (["pytest", "hypothesis", "numpy", "msgspec", "tqdm"], ["tests"])
+ANALYSIS = (["pytest", "hypothesis", "numpy", "msgspec", "tqdm"], ["--ends", "tests"])
 
 
 def candidates() -> Iterator[Path]:

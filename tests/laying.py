@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,17 +25,25 @@ def lay_out(name: str, root: Path) -> Sample:
     """A sample by name; a side of several layers is copied together under ``root``."""
     folder = SAMPLES / name
     pair = json.loads((folder / "pair.json").read_text())
-    sides = {side: _layered([folder / layer for layer in pair[side]], root / name / side) for side in ("train", "infer")}
+    left_out = pair.get("without", {})
+    sides = {
+        side: _layered([folder / layer for layer in pair[side]], root / name / side, left_out.get(side, [])) for side in ("train", "infer")
+    }
     expected = json.loads((folder / "expected.json").read_text())
     return Sample(name, sides["train"], sides["infer"], folder / pair["mapping"], expected)
 
 
-def _layered(layers: list[Path], target: Path) -> Path:
-    """The folders over each other, later ones first in sight; a single one is used where it is."""
+def _layered(layers: list[Path], target: Path, left_out: list[str]) -> Path:
+    """The folders over each other, later ones first in sight; a single one is used where it is.
+
+    ``left_out``: names of files (shell patterns) that only the last folder may bring.
+    """
     if len(layers) == 1:
         return layers[0].resolve()
     for layer in layers:
         for file in _files(layer):
+            if layer != layers[-1] and any(fnmatchcase(file.name, pattern) for pattern in left_out):
+                continue
             place = target / file.relative_to(layer)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)

@@ -1,9 +1,16 @@
-"""Sample pairs for the tests of the analysis."""
+"""Sample pairs for the tests of the analysis, what was found of them, and the processes that dump toys: each made once a session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from laying import Sample, lay_out
+from running import run_command
+
+if TYPE_CHECKING:
+    from toys.pairs import Toys
+    from toys.parallel.pairs import Parallel
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +25,38 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sample]:
         return made[name]
 
     return by_name
+
+
+@pytest.fixture(scope="session")
+def diagnosed(sample: Callable[[str], Sample], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder that ``diagnose.py`` leaves of a sample with its mapping; not to be written to."""
+    made: dict[str, Path] = {}
+    root = tmp_path_factory.mktemp("diagnosed")
+
+    def by_name(name: str) -> Path:
+        if name not in made:
+            pair, out = sample(name), root / name
+            ran = run_command("diagnose.py", "--train", pair.train, "--infer", pair.infer, "--mapping", pair.mapping, "--output-dir", out)
+            assert ran.returncode == 0, ran.stderr
+            made[name] = out
+        return made[name]
+
+    return by_name
+
+
+@pytest.fixture(scope="session")
+def toys(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Toys"]:
+    """One process that dumps; each dump is made once."""
+    from toys.pairs import Toys
+
+    with Toys(tmp_path_factory.mktemp("toys")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def parallel(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Parallel"]:
+    """One process that dumps toys of several ranks; each dump is made once."""
+    from toys.parallel.pairs import Parallel
+
+    with Parallel(tmp_path_factory.mktemp("parallel")) as running:
+        yield running

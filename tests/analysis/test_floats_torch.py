@@ -97,19 +97,23 @@ INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "bool"]
 @pytest.mark.parametrize("after", [*INTEGERS, "float16", "bfloat16", "float32", "float64"])
 def test_integers_are_cast_as_in_torch(before: str, after: str) -> None:
     """Wrap-around between widths, rounding of large integers to floats, through float32 to 16 bits."""
-    raw = floats.FORMATS[before].raw
-    ends = np.iinfo(raw)
-    draw = st.integers(0, 1) if before == "bool" else st.integers(int(ends.min), int(ends.max)) | st.integers(0, 100)
+    numbers = integers(before)
+    theirs = torch.from_numpy(numbers).to(getattr(torch, before)).to(getattr(torch, after))
+    with np.errstate(over="ignore"):
+        mine = floats.values(floats.rounded(floats.values(numbers, before), after), after)
+    np.testing.assert_array_equal(mine.astype(np.float64), theirs.to(torch.float64).numpy())
 
-    @many
-    @given(hnp.arrays(raw, st.integers(1, 8), elements=draw))
-    def judge(numbers: "np.ndarray[tuple[int], np.dtype[np.integer]]") -> None:
-        theirs = torch.from_numpy(numbers).to(getattr(torch, before)).to(getattr(torch, after))
-        with np.errstate(over="ignore"):
-            mine = floats.values(floats.rounded(floats.values(numbers, before), after), after)
-        np.testing.assert_array_equal(mine.astype(np.float64), theirs.to(torch.float64).numpy())
 
-    judge()
+def integers(dtype: str) -> "np.ndarray[tuple[int], np.dtype[np.integer]]":
+    """Small numbers, powers of two and their neighbours, and random numbers of every length in bits. Casts know no neighbours."""
+    raw = np.dtype(floats.FORMATS[dtype].raw)
+    if dtype == "bool":
+        return np.array([0, 1, 1, 0], raw)
+    ends, draw = np.iinfo(raw), np.random.default_rng(raw.itemsize)
+    near = [sign * (1 << power) + step for power in range(64) for sign in (1, -1) for step in (-1, 0, 1)]
+    short = draw.integers(ends.min, ends.max, 20_000, raw, endpoint=True) >> draw.integers(0, 8 * raw.itemsize, 20_000, raw)
+    within = [number for number in [*range(-300, 300), *near] if ends.min <= number <= ends.max]
+    return np.concatenate([np.array(within, raw), short])
 
 
 @pytest.mark.parametrize("after", ["int8", "int16", "int32", "int64"])

@@ -28,13 +28,6 @@ ROTATION = "Module.model.layers.0.self_attn.rotary_emb.RotaryEmbedding.forward.{
 HEADS, WIDTH, Q, K, MIDDLE = 4, 16, 64, 32, 96
 
 
-@pytest.fixture(scope="module")
-def toys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toys]:
-    """One process that dumps; each dump is made once."""
-    with Toys(tmp_path_factory.mktemp("toys")) as running:
-        yield running
-
-
 # --- the reference: files read by torch.load, cut by torch's indexing, nothing of the product or of toys/mapping.py ---
 
 
