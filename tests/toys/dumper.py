@@ -1,8 +1,8 @@
 """A process that dumps sides of the toy with the real msprobe: it imports torch and msprobe once and forks for each dump.
 
-A line on stdin asks for one dump: ``{"side": "train", "on": [["eps", 1]], "out": "/folder"}``; a line on stdout answers it: ``{"error":
-null}``, or what went wrong. The fork comes before msprobe's debugger is made: it is one for each process, and records nothing in a child
-of the process that made it.
+A line on stdin asks for one dump: ``{"side": "train", "on": [["eps", 1]], "out": "/folder"}``, or with ``"architecture": "latent",
+"fault": null`` in place of ``on``; a line on stdout answers it: ``{"error": null}``, or what went wrong. The fork comes before
+msprobe's debugger is made: it is one for each process, and records nothing in a child of the process that made it.
 """
 
 import atexit
@@ -17,22 +17,33 @@ import torch
 from msprobe.pytorch import PrecisionDebugger  # type: ignore[import-untyped]
 
 from . import engine, trainer, weights
+from .arch import engine as arch_engine
+from .arch import shapes
+from .arch import trainer as arch_trainer
+from .arch import weights as arch_weights
 from .switches import Switches
 
 _MODELS: dict[str, Any] = {"train": trainer, "infer": engine}
+_ARCHITECTURES: dict[str, Any] = {"train": arch_trainer, "infer": arch_engine}
 
 
-def dump(side: str, on: Switches, out: Path) -> None:
+def dump(request: dict[str, Any]) -> None:
     """One prefill of one side, recorded under ``out``: ``out``/step0/proc<pid>. msprobe's configuration lies beside, in ``out``.json."""
+    out = Path(request["out"])
     options = {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
     config = out.with_name(f"{out.name}.json")
     config.write_text(json.dumps({"task": "tensor", "level": "L0", "dump_path": str(out), "rank": [], "step": [], "tensor": options}))
     debugger = PrecisionDebugger(config_path=str(config))
-    module = _MODELS[side]
     with torch.no_grad():
-        model = module.Qwen2ForCausalLM(on)
+        if "architecture" in request:
+            module = _ARCHITECTURES[request["side"]]
+            model = module.Model(shapes.ARCHITECTURES[request["architecture"]], request["fault"])
+            prompt = arch_weights.prompt()
+        else:
+            module, on = _MODELS[request["side"]], Switches(tuple((name, layer) for name, layer in request["on"]))
+            model, prompt = module.Qwen2ForCausalLM(on), weights.prompt(on)
         debugger.start(model=model)
-        module.run(model, *weights.prompt(on))
+        module.run(model, *prompt)
     debugger.stop()
     debugger.step()
 
@@ -40,7 +51,7 @@ def dump(side: str, on: Switches, out: Path) -> None:
 def _in_child(request: dict[str, Any], answer_to: int) -> NoReturn:
     error = None
     try:
-        dump(request["side"], Switches(tuple((name, layer) for name, layer in request["on"])), Path(request["out"]))
+        dump(request)
         atexit._run_exitfuncs()  # msprobe closes its files there
     except BaseException:  # noqa: BLE001  # the parent hands it on
         error = traceback.format_exc()

@@ -8,9 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import switches
+from .arch.shapes import Fault
 from .switches import Side, Switches
 
 _TESTS = Path(__file__).parent.parent
@@ -32,7 +33,7 @@ class Toys:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._made: dict[tuple[Side, Switches], Path] = {}
+        self._made: dict[tuple[Side, object], Path] = {}
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the process
         command = [sys.executable, "-m", "toys.dumper"]
         environment = {**os.environ, "PYTHONPATH": str(_TESTS)}
@@ -50,8 +51,14 @@ class Toys:
     def side(self, side: Side, on: Switches = switches.CLEAN) -> Path:
         """The root of a dump of one side."""
         if (side, on) not in self._made:
-            self._made[side, on] = self._dump(side, on)
+            self._made[side, on] = self._dump(side, {"on": on.on})
         return self._made[side, on]
+
+    def architecture(self, side: Side, name: str, fault: Fault | None = None) -> Path:
+        """The root of a dump of one side of an architecture."""
+        if (side, (name, fault)) not in self._made:
+            self._made[side, (name, fault)] = self._dump(side, {"architecture": name, "fault": fault})
+        return self._made[side, (name, fault)]
 
     def both(self, train: Switches = switches.CLEAN, infer: Switches = switches.CLEAN) -> Dumped:
         """A pair of dumps with what is switched on each side."""
@@ -61,15 +68,15 @@ class Toys:
         """A pair of dumps with one thing switched on one side."""
         return self.both(*switches.pair_with(name, side, layer))
 
-    def _dump(self, side: Side, on: Switches) -> Path:
+    def _dump(self, side: Side, asked: dict[str, Any]) -> Path:
         out = self._root / f"{len(self._made)}-{side}"
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # it ended: the log says why
-            print(json.dumps({"side": side, "on": on.on, "out": str(out)}), file=self._process.stdin, flush=True)
+            print(json.dumps({"side": side, "out": str(out), **asked}), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         error = json.loads(answer)["error"] if answer else "the dumping process ended"
         if error:
             self._log.seek(0)
-            raise RuntimeError(f"no dump of {side} with {on.on}: {error}\n{self._log.read()[-4000:]}")
+            raise RuntimeError(f"no dump of {side} with {asked}: {error}\n{self._log.read()[-4000:]}")
         return out
