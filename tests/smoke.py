@@ -1,6 +1,7 @@
 """Run every command on the samples, as a user would, and print what it took. Ends with 1 where one fails."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "skills/accuracy/rl-consistency-dump-analysis/scripts"
 SAMPLE = ROOT / "tests/samples/qwen2-hf-vllm-clean"
+SEVERAL = ROOT / "tests/samples/several/qwen3-megatron_tp2-sglang_tp2-clean"
 WORK = ROOT / ".smoke"
 
 
@@ -33,10 +35,13 @@ def write_card(folder: Path, train: Path, infer: Path) -> None:
 
 def main() -> None:
     WORK.mkdir(exist_ok=True)
+    shutil.rmtree(WORK / "assembled", ignore_errors=True)
     train, infer, mapping = SAMPLE / "train", SAMPLE / "infer", SAMPLE / "semantic_mapping.json"
     pair = ("--train", train, "--infer", infer)
+    several = ("--train", SEVERAL / "train", "--infer", SEVERAL / "infer")
     calls: dict[str, tuple[str | Path, ...]] = {
         "probe_dump.py": (*pair, "--output", WORK / "probe.json"),
+        "assemble_dump.py": (*several, "--output-dir", WORK / "assembled"),
         "propose_mapping.py": (*pair, "--output", WORK / "semantic_mapping.json"),
         "analyze_dump_boundaries.py": (*pair, "--mapping", mapping, "--output", WORK / "boundary_results.json"),
         "conclude.py": ("--workdir", WORK),

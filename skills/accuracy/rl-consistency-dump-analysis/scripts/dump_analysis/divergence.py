@@ -1,14 +1,17 @@
 """The first divergence: the earliest boundary that was compared and is not EXACT, and what lies before it uncompared."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msprobe_files import names
 from msprobe_files.operands import Operand
 from msprobe_files.units import Unit
 
+from dump_analysis.mapping.named import left_out
+
+from .artefacts.assembly_plan import SidePlan
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, FirstDivergence, Overall
 from .artefacts.semantic_mapping import SemanticMapping
-from .mapping.named import left_out
 from .sides import Place, Side, resolve
 
 
@@ -36,9 +39,8 @@ def first_divergence(results: Sequence[BoundaryResult], mapping: SemanticMapping
     if at is None:
         return None
     gaps = [result.boundary for result in results[:at] if result.status in GAPS]
-    before = next((result for result in reversed(results[:at]) if result.status == "EXACT"), None)
-    between = [name for side in (train, infer) for name in _outputs_between(side, before, results[at], mapping)]
-    timed = all(_can_tell(unit, side, results[at]) for side in (train, infer) for unit in side.units)
+    between = [name for side in (train, infer) for name in _outputs_between(side, results, at, mapping)]
+    timed = all(_can_tell(side, results[at], mapping) for side in (train, infer))
     return FirstDivergence(results[at].boundary, results[at].order, timed and not gaps and not between, gaps + between)
 
 
@@ -65,38 +67,90 @@ def against_time(results: Sequence[BoundaryResult], train: Side, infer: Side) ->
     return None
 
 
-def _outputs_between(side: Side, last: BoundaryResult | None, first: BoundaryResult, mapping: SemanticMapping) -> list[str]:
-    """Recorded outputs of one side that ended between two boundaries and that the comparison says nothing about."""
+def _outputs_between(side: Side, results: Sequence[BoundaryResult], first: int, mapping: SemanticMapping) -> list[str]:
+    """Recorded outputs of one side that ended between the last EXACT boundary and the first that differs, and that the comparison
+    says nothing about. ``first``: the place of the latter."""
     found: list[Place] = []
-    for unit in (unit for unit in side.units if unit.order_known):
-        clock = _Clock(unit)
-        stop = clock.of(side, _operand(first, side.label))
-        if stop is None:
+    for unit in (unit for unit in _taking_part(side, mapping) if unit.order_known):
+        span = _span(_Clock(unit, _copies(unit, side, mapping)), side, results, first)
+        if span is None:
             continue
-        start = clock.of(side, _operand(last, side.label)) if last is not None else None
         for at, (entry, records) in enumerate(unit.entries.items()):
             # The entry of the last EXACT boundary counts: a fused norm's first output is not its second.
-            if (start is None or at >= start) and at < stop and names.parse_entry(entry).direction != "backward":
+            if span[0] <= at < span[1] and names.parse_entry(entry).direction != "backward":
                 outputs = [record for record in records if record.category == "output" and 0 not in (record.shape or ())]
                 found += [Place(unit, record) for record in outputs]
-    return left_out(mapping, side, found)
+    return list(dict.fromkeys(left_out(mapping, side, found)))
 
 
-def _can_tell(unit: Unit, side: Side, first: BoundaryResult) -> bool:
-    """Whether it is known what this unit made before the divergence: it holds a part of it, and its order is known."""
-    return unit.order_known and _Clock(unit).of(side, _operand(first, side.label)) is not None
+def _taking_part(side: Side, mapping: SemanticMapping) -> list[Unit]:
+    """The units that the mapping puts together; all of them where it says nothing."""
+    plan = getattr(mapping.ranks, side.label) if mapping.ranks is not None else None
+    wanted = None if plan is None else {(at.step, at.rank) for at in plan.units}
+    return [unit for unit in side.units if wanted is None or (unit.place.step, unit.place.rank) in wanted]
+
+
+def _span(clock: "_Clock", side: Side, results: Sequence[BoundaryResult], first: int) -> tuple[float, float] | None:
+    """Between which ends of entries a unit may have made what the comparison says nothing about; None where it holds no boundary.
+
+    A rank that holds no part of the divergence itself is bounded by the rows around it.
+    """
+    moments = [clock.of(side, _operand(result, side.label)) for result in results]
+    if all(moment is None for moment in moments):
+        return None
+    last = next((at for at in reversed(range(first)) if results[at].status == "EXACT"), None)
+    earlier = [moment for moment in moments[: (last or 0) + 1] if moment is not None] if last is not None else []
+    later = [moment for moment in moments[first:] if moment is not None]
+    start = moments[last] if last is not None else None
+    stop = moments[first]
+    # The rows around it tell only of a rank that has no part of the boundary: elsewhere they need not stand in the order of time.
+    alone = stop is None
+    return (
+        start if start is not None else max(earlier, default=0.0) if alone else 0.0,
+        stop if stop is not None else min(later, default=float(len(clock))),
+    )
+
+
+def _can_tell(side: Side, first: BoundaryResult, mapping: SemanticMapping) -> bool:
+    """Whether it is known what a side made before the divergence: its order is, and a unit holds a part of it."""
+    units = _taking_part(side, mapping)
+    holds = [_Clock(unit).of(side, _operand(first, side.label)) is not None for unit in units]
+    together = mapping.ranks is not None and getattr(mapping.ranks, side.label) is not None
+    return all(unit.order_known for unit in units) and (any(holds) if together else all(holds))
 
 
 def _operand(result: BoundaryResult, label: str) -> Operand | None:
     return None if result.ops_applied is None else getattr(result.ops_applied, label)
 
 
+class _At(NamedTuple):
+    """A recorded tensor of a unit."""
+
+    step: int
+    rank: int
+    name: str
+
+
+def _copies(unit: Unit, side: Side, mapping: SemanticMapping) -> dict[_At, str]:
+    """What other ranks hold alike -> what this unit calls its copy."""
+    plan: SidePlan | None = getattr(mapping.ranks, side.label) if mapping.ranks is not None else None
+    found: dict[_At, str] = {}
+    for tensor in plan.tensors if plan is not None else ():
+        if tensor.how in ("replicated", "replica"):
+            mine = [at.name for at in tensor.order if (at.dump_step, at.rank) == (unit.place.step, unit.place.rank)]
+            found.update({_At(at.dump_step, at.rank, at.name): mine[0] for at in tensor.order if mine})
+    return found
+
+
 class _Clock:
     """When the values of a unit were made: entry number ``i`` of dump.json ended at ``i`` (its order is that of ends)."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, unit: Unit, copied: "dict[_At, str] | None" = None) -> None:
+        self._unit, self._copied = unit, copied or {}
         self._ends = {entry: at for at, entry in enumerate(unit.entries)}
+
+    def __len__(self) -> int:
+        return len(self._ends)
 
     def of(self, side: Side, operand: Operand | None) -> float | None:
         """The latest moment at which a source of the operand was made in this unit; None if none was."""
@@ -105,7 +159,14 @@ class _Clock:
             place = resolve(side, source)
             if place is not None and place.unit is self._unit:
                 moments.append(self._moment(place.record.entry, place.record.category))
+            elif place is not None:
+                moments += self._of_copy(_At(place.unit.place.step, place.unit.place.rank, place.record.name))
         return max(moments, default=None)
+
+    def _of_copy(self, at: "_At") -> list[float]:
+        """When this unit made its copy of a tensor that a row names on another rank."""
+        parsed = names.parse_tensor(self._copied[at]) if at in self._copied else None
+        return [self._moment(parsed.entry, parsed.category)] if parsed is not None and parsed.entry in self._ends else []
 
     def _moment(self, entry: str, category: str) -> float:
         if category == "output":

@@ -12,6 +12,7 @@ from msprobe_files.operands import Op, OperandError, axis_of, reshaped, shape_af
 from msprobe_files.pt_archive import PtTensor
 
 from .floats import Array
+from .joined_tensors import JoinedTensor
 
 Axis = range | Array
 _LARGEST_TABLE = 1 << 22  # offsets
@@ -29,7 +30,7 @@ class Layout(NamedTuple):
         return tuple(len(axis) for axis in self.axes)
 
 
-def layout_of(tensor: PtTensor, steps: Sequence[Op]) -> Layout:
+def layout_of(tensor: PtTensor | JoinedTensor, steps: Sequence[Op]) -> Layout:
     """Where the elements of ``steps`` applied to ``tensor`` lie. Raises OperandError where an op does not fit."""
     pairs = zip(tensor.shape, tensor.strides, strict=True)
     axes: tuple[Axis, ...] = tuple(range(0, size * stride, stride) if stride else np.zeros(size, np.int64) for size, stride in pairs)

@@ -11,6 +11,8 @@ from msprobe_files.errors import DumpError
 from msprobe_files.operands import Source
 from msprobe_files.units import Record, Unit
 
+from .joined_tensors import JoinedTensor
+
 _HEAD = 4096  # bytes
 GLOB_SIGNS = frozenset("*?[")
 
@@ -24,10 +26,11 @@ EMPTY_CHECKS = (
 
 
 class Place(NamedTuple):
-    """A recorded tensor and the unit that holds it."""
+    """A recorded tensor and the unit that holds it. ``tensor``: what it is made of, in a unit that is put together from others."""
 
     unit: Unit
     record: Record
+    tensor: JoinedTensor | None = None
 
 
 class Side(NamedTuple):

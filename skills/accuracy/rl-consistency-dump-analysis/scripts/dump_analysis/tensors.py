@@ -19,6 +19,7 @@ from msprobe_files.pt_archive import PtTensor
 
 from . import floats
 from .floats import Array
+from .joined_tensors import JoinedTensor
 from .layouts import Axis, flat, layout_of, table, without_last_shapes
 from .sides import Place
 
@@ -27,6 +28,9 @@ _MOST_OPEN = 32  # far below any limit of open files
 _SPARSE = 4  # a block whose span holds more than this many times its own bytes is fetched piece by piece
 _HEAD = 64  # elements
 _GAP_BYTES = 4096  # pieces closer than this are fetched in one read
+
+
+Tensor = PtTensor | JoinedTensor
 
 
 class Stream(Protocol):
@@ -50,6 +54,11 @@ def header(place: Place) -> PtTensor:
     return pt_archive.read_header(units.tensor_path(place.unit, place.record))
 
 
+def described(place: Place) -> Tensor:
+    """A recorded tensor described: its file, or the parts that make it. Raises DumpError where a file cannot be read."""
+    return header(place) if place.tensor is None else place.tensor
+
+
 def same(left: "Stream", right: "Stream") -> bool:
     """Whether two streams hold the same bytes of the same dtype, whatever their shapes; compared block by block."""
     count = elements_of(left)
@@ -66,20 +75,20 @@ def _starts(count: int, step: int) -> Iterator[int]:
     yield from range(_HEAD, count, step)
 
 
-def same_file(left: PtTensor, right: PtTensor) -> bool:
-    """Whether two tensor files hold the same elements. Raises DumpError where one cannot be read."""
+def same_file(left: Tensor, right: Tensor) -> bool:
+    """Whether two recorded tensors hold the same elements. Raises DumpError where one cannot be read."""
     files = Files()
     try:
-        return same(CutStream(files, left, ()), CutStream(files, right, ()))
+        return same(cut_stream(files, left, ()), cut_stream(files, right, ()))
     finally:
         files.close()
 
 
-def varies(tensor: PtTensor) -> bool:
+def varies(tensor: Tensor) -> bool:
     """Whether a tensor holds two different elements. Raises DumpError where it cannot be read."""
     files = Files()
     try:
-        stream = CutStream(files, tensor, ())
+        stream = cut_stream(files, tensor, ())
         count = elements_of(stream)
         step = BLOCK_BYTES // tensor.item_size
         first = stream.read(0, 1) if count else None
@@ -328,6 +337,22 @@ def _one_dtype(parts: Sequence[Stream], what: str) -> str:
     if len(dtypes) > 1:
         raise OperandError("sources", f"a {what} of {' and '.join(dtypes)}; add a cast")
     return dtypes[0]
+
+
+def cut_stream(files: Files, tensor: Tensor, steps: Sequence[Op]) -> Stream:
+    """A recorded tensor after ops. Raises OperandError where they do not fit it, DumpError where parts of a joined one cannot be cut so."""
+    if isinstance(tensor, JoinedTensor):
+        steps = (*tensor.steps, *steps)
+        kept = len(steps)
+        while kept and steps[kept - 1].op == "reshape":  # the last one moves no element: it need not be said of the parts
+            kept -= 1
+        try:
+            stream = stream_of(files, *tensor._replace(steps=()).cut(steps[:kept]))
+            stream.shape = shape_after(steps[kept:], stream.shape)
+            return stream
+        except OperandError as error:
+            raise DumpError(f"Cannot read {tensor.path}: {error.why}. Assemble the dump first.") from None
+    return CutStream(files, tensor, steps)
 
 
 def stream_of(files: Files, operand: Operand, tensors: Sequence[PtTensor]) -> Stream:

@@ -56,6 +56,11 @@ def parse_entry(text: str) -> Entry:
     return Entry(text, "other", (), "", "", 0)
 
 
+def entry_text(entry: Entry) -> str:
+    """The text of a module entry from its parts: the reverse of `parse_entry`."""
+    return ".".join((MODULE_PREFIX,) + entry.path + (entry.class_name, entry.direction, str(entry.call)))
+
+
 def parse_tensor(stem: str) -> Optional[TensorName]:
     """Split the stem of a ``.pt`` file, None where it does not follow msprobe's rule."""
     found = _TENSOR.match(stem)

@@ -18,7 +18,7 @@ SIBLINGS = ("dump.json", "construct.json", "stack.json")
 TENSOR_FOLDERS = ("dump_tensor_data", "tensor_data")
 _STEP = re.compile(r"^step(\d+)$")
 _RANK = re.compile(r"^rank(\d+)$")
-_SLOTS = (("input_args", "input"), ("input", "input"), ("input_kwargs", "kwargs"), ("output", "output"), ("parameters", "parameters"))
+SLOTS = (("input_args", "input"), ("input", "input"), ("input_kwargs", "kwargs"), ("output", "output"), ("parameters", "parameters"))
 _PART_OF_NUMBER = re.compile(r"(\.|[eE][-+]?|-)\Z")
 _CUT_ADVICE = "The run was killed while writing, or the copy is cut; dump or copy it again."
 _FLUSH = 1000  # msprobe writes dump.json each 1000 entries: a kill leaves a multiple of it
@@ -288,7 +288,7 @@ def _read_entries(data: Dict[str, Any]) -> Tuple[Dict[str, Tuple[Record, ...]], 
         if isinstance(content, dict):
             marks["is_recompute"] = marks["is_recompute"] or "is_recompute" in content
             gradients = names.holds_gradients(entry)
-            slots = tuple((key, "parameters_grad") for key in content) if gradients else _SLOTS
+            slots = tuple((key, "parameters_grad") for key in content) if gradients else SLOTS
             for key, category in slots:
                 value = content.get(key)
                 suffix = key if gradients else ""
@@ -308,7 +308,7 @@ def _collect(value: Any, entry: str, category: str, suffix: str, into: List[Reco
     """Walk one slot: tensor record | scalar record | {} | null | list | dict, nested as the arguments were."""
     if isinstance(value, list):
         for at, item in enumerate(value):
-            _collect(item, entry, category, _joined(suffix, str(at)), into)
+            _collect(item, entry, category, suffix_of(suffix, str(at)), into)
     elif isinstance(value, dict):
         # A dict of the model's own may hold a "dtype" and a "shape" too: there they are records themselves.
         if isinstance(value.get("dtype"), str) and isinstance(value.get("shape"), list):
@@ -316,10 +316,10 @@ def _collect(value: Any, entry: str, category: str, suffix: str, into: List[Reco
             return
         for key, item in value.items():
             if isinstance(item, (dict, list)):
-                _collect(item, entry, category, _joined(suffix, str(key)), into)
+                _collect(item, entry, category, suffix_of(suffix, str(key)), into)
 
 
-def _joined(suffix: str, part: str) -> str:
+def suffix_of(suffix: str, part: str) -> str:
     return suffix + "." + part if suffix else part
 
 

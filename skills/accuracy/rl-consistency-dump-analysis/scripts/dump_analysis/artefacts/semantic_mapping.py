@@ -5,13 +5,14 @@ tensor's name, a glob that matches exactly one tensor, or an operand, and a list
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Operand
 
 from . import io, older_mapping
+from .assembly_plan import AssemblyPlan
 from .common import Modules, SideLabel, Worded
 
 Basis = Literal["weights", "values", "dataflow", "signature", "structure", "name", "declared"]
@@ -72,7 +73,7 @@ class SemanticMapping(msgspec.Struct, frozen=True, kw_only=True):
     weights: list[Row] = []
     evidence_missing: list[MissingRow] = []
     tokens: Tokens | None = None
-    ranks: dict[str, Any] | None = None
+    ranks: AssemblyPlan | None = None
     unmapped: Unmapped | None = None
 
 

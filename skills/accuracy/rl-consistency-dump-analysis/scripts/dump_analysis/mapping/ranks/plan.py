@@ -1,0 +1,251 @@
+"""The assembly plan of a side: stages one after the other, ranks of a stage joined, dump steps of one prompt row after row."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msprobe_files import names
+from msprobe_files.errors import DumpError
+from msprobe_files.operands import Op
+
+from dump_analysis import floats
+from dump_analysis.artefacts.assembly_plan import Assembled, Basis, Disagreement, Parallel, PartAt, SidePlan, UnitAt, as_steps
+from dump_analysis.artefacts.common import Worded
+from dump_analysis.mapping.ranks.members import Chosen, Step, choose, members_of
+from dump_analysis.mapping.ranks.shards import Held, Shards, shards_of, token_axis
+from dump_analysis.mapping.ranks.stages import Copies, Rank, opened, renamings, stages_of, without_copies
+from dump_analysis.mapping.recorded.nodes import Window
+from dump_analysis.sides import Side
+from dump_analysis.tensors import BLOCK_BYTES, Files, Tensor, cut_stream, elements_of
+from dump_analysis.wording import word
+
+
+class Proposed(NamedTuple):
+    """The plan of a side and what people should know of it.
+
+    ``by_step``: a plan for each dump step alone, where tensors are cut by ranks and by steps at once, which no flat operand joins.
+    """
+
+    plan: SidePlan
+    remarks: list[Worded]
+    by_step: list[SidePlan]
+
+
+def plan_sides(train: Side, infer: Side) -> tuple[Proposed | None, Proposed | None]:
+    """How the units of each side are put together; None for a side of one unit.
+
+    Raises DumpError where a side recorded nothing, or where no ids of the two sides agree.
+    """
+    counts = [sum(bool(unit.entries) for unit in side.units) for side in (train, infer)]
+    if max(counts) < 2:
+        return None, None
+    members = members_of(train), members_of(infer)
+    chosen = choose(*members)
+    if chosen is None:
+        where = " and ".join(f"{len(each)} units of {side.label}" for each, side in zip(members, (train, infer), strict=True))
+        raise DumpError(
+            f"Cannot propose a mapping: in none of {where} do half of the token ids agree with the other side. "
+            "Dump one prompt, tokenised once, on both."
+        )
+    left, right = (_proposed(side, found) if count > 1 else None for side, found, count in zip((train, infer), chosen, counts, strict=True))
+    return left, right
+
+
+def _proposed(side: Side, chosen: Chosen) -> Proposed:
+    steps = [_Step(step) for step in chosen.steps]
+    main = max(steps, key=lambda step: step.step.matches)
+    tensors: dict[str, Assembled] = {}
+    unplaced: list[str] = []
+    twice: list[str] = []
+    disagree: list[Disagreement] = []
+    for step in steps:
+        unplaced += [name for shards in step.shards for name in shards.unplaced]
+        disagree += list(_disagreements(step))
+    for stage, renamed in enumerate(main.renamed):
+        for name, held in main.shards[stage].held.items():
+            made = _assembled(steps, main, stage, name, held)
+            if made is None:
+                twice.append(name)
+            else:
+                whole = _renamed(name, renamed)
+                tensors[whole] = Assembled(name=whole, how=made.how, axis=made.axis, order=made.order, steps=made.steps)
+    remarks = [*chosen.remarks, *_stage_remarks(side, main)]
+    unplaced = list(dict.fromkeys(unplaced))
+    remarks += [word("unplaced", side=side.label, n=len(unplaced), names=unplaced[:6])] if unplaced else []
+    remarks += [word("cut_twice", side=side.label, n=len(twice))] if twice else []
+    remarks += [word("ranks_disagree", side=side.label, names=[one.name for one in disagree][:6], n=len(disagree))] if disagree else []
+    units = [UnitAt(step=rank.member.unit.place.step, rank=rank.number) for step in [main, *steps] for rank in step.ranks()]
+    plan = SidePlan(
+        units=list(dict.fromkeys(units)),
+        parallel=_parallel(main),
+        tensors=list(tensors.values()),
+        basis=_basis(main, steps),
+        disagree=disagree,
+    )
+    by_step = [_proposed(side, Chosen([step.step], [], [])).plan for step in steps] if twice else []
+    return Proposed(plan, remarks, by_step)
+
+
+class _Step:
+    """A dump step with its ranks as stages and how each stage holds its tensors."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        ranks = opened(step)
+        found = [without_copies(stage) if step.pieces is None else Copies(stage, []) for stage in self._grouped(ranks)]
+        self.stages = [one.ranks for one in found]
+        self.copies = [one.copies for one in found]
+        pieces = step.pieces.order if step.pieces is not None else ()
+        self.shards: list[Shards] = [shards_of(stage, pieces) for stage in self.stages]
+        self.renamed = renamings(self.stages)
+        self.tensors = [_together(stage) for stage in self.stages]
+
+    def _grouped(self, ranks: list[Rank]) -> list[list[Rank]]:
+        return stages_of(ranks) if self.step.pieces is None else [ranks]
+
+    def ranks(self) -> list[Rank]:
+        """All ranks that take part, copies last."""
+        return [rank for stage in self.stages for rank in stage] + [copy for copies in self.copies for copy, _ in copies]
+
+    def part(self, stage: int, name: str, rank: int, ops: tuple[Op, ...]) -> PartAt:
+        unit = self.stages[stage][rank].member.unit
+        return PartAt(rank=unit.place.rank, dump_step=unit.place.step, name=name, steps=as_steps(ops))
+
+
+def _together(stage: Sequence[Rank]) -> dict[str, list[Tensor]]:
+    """What the ranks of a stage hold under each name."""
+    found: dict[str, list[Tensor]] = {}
+    for rank in stage:
+        for name, tensor in _tensors(rank).items():
+            found.setdefault(name, []).append(tensor)
+    return found
+
+
+def _renamed(name: str, entries: dict[str, str]) -> str:
+    parsed = names.parse_tensor(name)
+    if parsed is None or entries.get(parsed.entry, parsed.entry) == parsed.entry:
+        return name
+    return names.tensor_name(entries[parsed.entry], parsed.category, parsed.suffix)
+
+
+# --- one tensor ---
+
+
+def _assembled(steps: Sequence[_Step], main: _Step, stage: int, name: str, held: Held) -> Assembled | None:
+    """The tensor from all steps; None where it is cut by ranks and by steps at once."""
+    own = [main.part(stage, name, rank, ops) for rank, ops in held.parts]
+    how = held.how
+    if main.copies[stage] and len(main.stages[stage]) == 1:
+        how = "replica"
+        own += [PartAt(rank=copy.number, dump_step=own[0].dump_step, name=name) for copy, _ in main.copies[stage]]
+    whole = Assembled(name=name, how=how, axis=held.axis, order=own, steps=as_steps(held.steps))
+    axis = token_axis(main.tensors[stage][name][0].shape, main.step.window.total) if len(steps) > 1 else None
+    parsed = names.parse_tensor(name)
+    if len(steps) == 1 or (parsed is not None and parsed.category == "parameters"):
+        return whole
+    there = [step for step in steps if stage < len(step.stages) and name in step.shards[stage].held]
+    if axis is None or len(there) < len(steps):
+        last = steps[-1]  # one row a sequence: the last step has the prompt's
+        found = last.shards[stage].held.get(name) if stage < len(last.stages) else None
+        if found is None:
+            return None
+        parts = [last.part(stage, name, rank, ops) for rank, ops in found.parts]
+        return Assembled(name=name, how=found.how, axis=found.axis, order=parts, steps=as_steps(found.steps))
+    if held.how in ("cat", "sum"):
+        return None
+    order = [step.part(stage, name, 0, _rows(step.tensors[stage][name][0], step.step.window)) for step in steps]
+    return Assembled(name=name, how="chunk", axis=axis, order=order)
+
+
+def _rows(tensor: Tensor, window: Window) -> tuple[Op, ...]:
+    axis = token_axis(tensor.shape, window.total)
+    if axis is None or (window.start, window.stop) == (0, window.total):
+        return ()
+    each = tensor.shape[axis] // window.total
+    return (Op("slice", axis=axis, start=window.start * each, stop=window.stop * each),)
+
+
+# --- copies that should be equal ---
+
+
+def _disagreements(step: _Step) -> Iterator[Disagreement]:
+    for at, stage in enumerate(step.stages):
+        for name in step.shards[at].copies:
+            tensors = step.tensors[at][name]
+            counted = [_unequal(tensors[0], other) for other in tensors[1:]]
+            bad = [rank.number for rank, (count, _) in zip(stage[1:], counted, strict=False) if count]
+            if bad:
+                most = max((largest for _, largest in counted if largest is not None), default=None)
+                yield Disagreement(_renamed(name, step.renamed[at]), [stage[0].number, *bad], max(count for count, _ in counted), most)
+        for copy, twin in step.copies[at]:
+            ours, theirs = _tensors(copy), _tensors(twin)
+            for name in (name for name in theirs if name in ours):
+                count, most = _unequal(theirs[name], ours[name])
+                if count:
+                    yield Disagreement(_renamed(name, step.renamed[at]), [twin.number, copy.number], count, most)
+
+
+def _tensors(rank: Rank) -> dict[str, Tensor]:
+    records = rank.member.records
+    activations = {one.record.name: one.tensor for one in records.activations}
+    return activations | {one.record.name: one.tensor for one in records.parameters}
+
+
+def _unequal(left: Tensor, right: Tensor) -> tuple[int, float | None]:
+    """How many elements differ, bit by bit, and the largest difference; all of them where shape or dtype do."""
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return max(left.elements, right.elements), None
+    files = Files()
+    try:
+        one, other = cut_stream(files, left, ()), cut_stream(files, right, ())
+        step = BLOCK_BYTES // left.item_size
+        count, most = 0, 0.0
+        for at in range(0, elements_of(one), step):
+            stop = min(elements_of(one), at + step)
+            x, y = one.read(at, stop), other.read(at, stop)
+            if x.tobytes() == y.tobytes():
+                continue
+            differ = x != y
+            count += int(differ.sum())
+            a, b = (floats.values(raw[differ], left.dtype).astype(np.float64) for raw in (x, y))
+            with np.errstate(invalid="ignore"):
+                most = max(most, float(np.nanmax(np.abs(a - b), initial=0.0)))
+        return count, most if np.isfinite(most) else None
+    except DumpError:
+        return 0, None  # the comparison says what is wrong with the file
+    finally:
+        files.close()
+
+
+# --- facts ---
+
+
+def _parallel(step: _Step) -> Parallel:
+    """Sizes that the data show: shards (tp), stages (pp), copies of everything (dp)."""
+    most = max(len(stage) for stage in step.stages)
+    hows = {held.how for shards in step.shards for held in shards.held.values()}
+    if step.step.pieces is not None:
+        return Parallel(cp=most)
+    sharded = most > 1 and bool(hows & {"cat", "sum"})
+    copies = max(len(copies) // len(stage) for stage, copies in zip(step.stages, step.copies, strict=True))
+    cut_tokens = any(shards.cut_tokens for shards in step.shards)
+    return Parallel(tp=most if sharded else 1, pp=len(step.stages), sp=cut_tokens, dp=1 + copies)
+
+
+def _basis(main: _Step, steps: Sequence[_Step]) -> list[Basis]:
+    found: list[Basis] = ["tokens"]
+    found += ["values"] if any(len(stage) > 1 for stage in main.stages) else []
+    found += ["structure"] if len(main.stages) > 1 or len(steps) > 1 else []
+    return found
+
+
+def _stage_remarks(side: Side, main: _Step) -> list[Worded]:
+    found: list[Worded] = []
+    parallel = _parallel(main)
+    if parallel.tp > 1:
+        found.append(word("shards_joined", side=side.label, n=parallel.tp))
+    if parallel.dp > 1:
+        found.append(word("replicas_joined", side=side.label, n=parallel.dp))
+    if parallel.pp > 1:
+        found.append(word("stages_joined", side=side.label, n=parallel.pp))
+    return found

@@ -1,0 +1,239 @@
+"""How the ranks of one stage hold every tensor, as it was recorded: copies, columns, rows of tokens, or partial sums; parts in order."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from msprobe_files.errors import DumpError
+from msprobe_files.operands import Op
+
+from dump_analysis import floats
+from dump_analysis.artefacts.assembly_plan import How
+from dump_analysis.floats import Array
+from dump_analysis.mapping.ranks.splits import Place, Split, Splits
+from dump_analysis.mapping.ranks.stages import Rank
+from dump_analysis.mapping.recorded.dataflow import split_halves
+from dump_analysis.mapping.recorded.nodes import Parameter, Recorded, Window
+from dump_analysis.mapping.recorded.token_rows import matrix_ops
+from dump_analysis.tensors import Tensor, same_file
+
+
+class Held(NamedTuple):
+    """How a tensor lies on the ranks. ``parts``: (number of the rank in the stage, ops), in order; ``steps``: ops after joining."""
+
+    how: How
+    axis: int | None
+    parts: list[tuple[int, tuple[Op, ...]]]
+    steps: tuple[Op, ...] = ()
+
+
+class Shards(NamedTuple):
+    """``held``: tensor's name -> how it lies; ``unplaced``: names of tensors for which nothing fits; ``copies``: what should be equal.
+
+    ``cut_tokens``: whether ranks hold parts of the tokens (sequence parallel).
+    """
+
+    held: dict[str, Held]
+    unplaced: list[str]
+    copies: list[str]
+    cut_tokens: bool
+
+
+def shards_of(stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]] = ()) -> Shards:
+    """How every tensor of a stage lies on its ranks. ``pieces``: (rank, start, stop) of its tokens, where each rank has others."""
+    for rank in stage:
+        split_halves(rank.nodes)
+    found = _Stage(stage, pieces)
+    for place, each in found.activations():
+        found.put(each[0].record.name, found.activation(place, each), [one.tensor for one in each])
+    for held in found.parameters():
+        found.put(held[0].record.name, found.parameter(held), [one.tensor for one in held])
+    return Shards(found.held, found.unplaced, found.copies, found.cut_tokens)
+
+
+class _Stage:
+    """The ranks of a stage while their tensors are looked at, earliest first: what went before tells what comes after."""
+
+    def __init__(self, stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]]) -> None:
+        self.ranks, self._pieces = stage, pieces
+        self.held: dict[str, Held] = {}
+        self.unplaced: list[str] = []
+        self.copies: list[str] = []
+        self.cut_tokens = False
+        self._window = stage[0].nodes.window
+        self._splits = Splits(stage)
+
+    def put(self, name: str, held: Held | None, each: Sequence[Tensor]) -> None:
+        if held is None:
+            self.unplaced.append(name)
+            return
+        self.held[name] = held
+        if held.how == "replicated" and len(each) > 1:
+            self.copies.append(name)
+
+    def activations(self) -> list[tuple[Place, list[Recorded]]]:
+        """What every rank recorded at one place, earliest first."""
+        tables = [{one.spot[1:4]: one for one in rank.member.records.activations} for rank in self.ranks]
+        first = sorted(tables[0].values(), key=lambda one: one.spot.time)
+        return [(one.spot[1:4], [table[one.spot[1:4]] for table in tables if one.spot[1:4] in table]) for one in first]
+
+    def parameters(self) -> list[list[Parameter]]:
+        tables = [{(one.entry, one.path): one for one in rank.member.records.parameters} for rank in self.ranks]
+        return [[table[key] for table in tables if key in table] for key in tables[0]]
+
+    # --- activations ---
+
+    def activation(self, place: Place, each: Sequence[Recorded]) -> Held | None:
+        if len(each) == 1:
+            return Held("stage", None, [(0, ())])
+        if len(each) < len(self.ranks):
+            return None
+        if self._pieces:
+            return self._by_tokens(each)
+        samples = [self._sample(rank, place, one) for rank, one in zip(self.ranks, each, strict=False)]
+        if all(sample is not None for sample in samples):
+            split = self._splits.of(place, [sample for sample in samples if sample is not None], each[0].tensor.dtype)
+            return _placed(split, [one.tensor.shape for one in each], self._window)
+        return self._other(each)
+
+    def _by_tokens(self, each: Sequence[Recorded]) -> Held | None:
+        """Ranks that hold other tokens: copies, or rows in the order of the prompt."""
+        tensors = [one.tensor for one in each]
+        if _all_equal(tensors):
+            return _copies(len(each))
+        axis = token_axis(tensors[0].shape, self._window.total)
+        if axis is None or len({tensor.shape for tensor in tensors}) > 1:
+            return None
+        unit = tensors[0].shape[axis] // self._window.total
+        size = tensors[0].shape[axis]
+        return Held("cat", axis, [(rank, _slice(axis, start * unit, stop * unit, size)) for rank, start, stop in self._pieces])
+
+    def _sample(self, rank: Rank, place: Place, one: Recorded) -> Array | None:
+        """The sampled tokens of what a rank holds; None where its rows are not the tokens."""
+        node = rank.nodes.at.get(place)
+        if node is not None:
+            return node.sample
+        if floats.FORMATS[one.tensor.dtype].kind != "float" or matrix_ops(one.tensor.shape, self._window) is None:
+            return None
+        return np.zeros((len(rank.nodes.picked), one.tensor.elements // self._window.total), np.float32)
+
+    def _other(self, each: Sequence[Recorded]) -> Held | None:
+        """What is not [tokens, columns] on every rank: copies, rows of tokens, or columns of one row a sequence."""
+        if _all_equal([one.tensor for one in each]):
+            return _copies(len(each))
+        shapes = [one.tensor.shape for one in each]
+        length = self._window.total // self._window.batch
+        axis = _joins_on(shapes, length)
+        if axis is not None:
+            self.cut_tokens = True
+            return Held("cat", axis, [(rank, ()) for rank in range(len(each))])
+        return _beside(shapes, length) if floats.FORMATS[each[0].tensor.dtype].kind == "float" else None
+
+    # --- parameters ---
+
+    def parameter(self, each: Sequence[Parameter]) -> Held | None:
+        if len(each) == 1:
+            return Held("stage", None, [(0, ())])
+        if len(each) < len(self.ranks):
+            return None
+        tensors = [one.tensor for one in each]
+        shapes = [tensor.shape for tensor in tensors]
+        if _all_equal(tensors):
+            return _copies(len(each))
+        entry = each[0].entry
+        made = self._splits.made_by(entry)
+        if len(shapes[0]) == 1 and (made is None or made.how != "cat"):
+            return _copies(len(each)) if len(set(shapes)) == 1 else None
+        axis = 1 if len(shapes[0]) == 2 and self._splits.takes_columns(entry) else 0
+        if len(shapes[0]) > 2:
+            axis = self._axis_of_stack(entry, shapes[0])
+        if len({shape[:axis] + shape[axis + 1 :] for shape in shapes}) > 1:
+            return None
+        if made is not None and made.how == "cat" and axis == 0 and made.widths == [shape[0] for shape in shapes]:
+            return Held("cat", 0, [(rank, _slice(0, start, stop, shapes[rank][0])) for rank, start, stop in made.runs])
+        return Held("cat", axis, [(rank, ()) for rank in range(len(each))])
+
+    def _axis_of_stack(self, entry: str, shape: tuple[int, ...]) -> int:
+        """Of stacked experts [experts, rows, columns]: other experts on each rank, unless the columns or rows are cut."""
+        width = next((one.tensor.shape[-1] for one in self.ranks[0].member.records.activations if one.spot.entry == entry), 0)
+        routed = {one.tensor.shape[-1] for one in self.ranks[0].member.records.activations if one.tensor.shape}
+        if shape[0] * len(self.ranks) in routed:
+            return 0
+        return 1 if shape[2] == width else 2
+
+
+def token_axis(shape: tuple[int, ...], total: int) -> int | None:
+    """The axis whose items are tokens, or several items a token (heads); None where there is none."""
+    if total in shape:
+        return shape.index(total)
+    return 0 if shape and shape[0] and shape[0] % total == 0 else None
+
+
+def _copies(ranks: int) -> Held:
+    return Held("replicated", None, [(rank, ()) for rank in range(ranks)])
+
+
+def _all_equal(tensors: Sequence[Tensor]) -> bool:
+    first = tensors[0]
+    try:
+        return all(other.shape == first.shape and other.dtype == first.dtype and same_file(first, other) for other in tensors[1:])
+    except DumpError:
+        return False
+
+
+def _joins_on(shapes: Sequence[tuple[int, ...]], length: int) -> int | None:
+    """The axis on which parts make up all tokens, all others being equal; None where there is none."""
+    for axis in range(min(2, *(len(shape) for shape in shapes))):
+        others = {shape[:axis] + shape[axis + 1 :] for shape in shapes}
+        if len(others) == 1 and sum(shape[axis] for shape in shapes) == length:
+            return axis
+    return None
+
+
+def _beside(shapes: Sequence[tuple[int, ...]], length: int) -> Held | None:
+    """Parts side by side on the last axis that is not tokens: words of logits, heads of attention scores [1, heads, tokens, tokens]."""
+    first = shapes[0]
+    axis = max((at for at, size in enumerate(first) if size not in (1, length)), default=None)
+    if axis is None or len({shape[:axis] + shape[axis + 1 :] for shape in shapes}) > 1:
+        return None
+    return Held("cat", axis, [(rank, ()) for rank in range(len(shapes))])
+
+
+# --- the recorded form ---
+
+
+def _placed(split: Split, shapes: Sequence[tuple[int, ...]], window: Window) -> Held | None:
+    """What a split of [tokens, columns] says of tensors as they were recorded."""
+    if split.how == "replicated":
+        return _copies(len(shapes))
+    if split.how == "sum":
+        return Held("sum", None, [(rank, ()) for rank in range(len(shapes))]) if len(set(shapes)) == 1 else None
+    forms = [_columns_form(shape, window) for shape in shapes]
+    before, axis, unit = forms[0]
+    if any(form[1:] != (axis, unit) for form in forms) or any(start % unit or stop % unit for _, start, stop in split.runs):
+        return None
+    parts = []
+    for rank, start, stop in split.runs:
+        size = prod(shapes[rank]) // window.total // unit
+        parts.append((rank, (*forms[rank][0], *_slice(axis, start // unit, stop // unit, size))))
+    heads = sum(stop - start for _, start, stop in split.runs) // unit
+    flat = len(before) > 0 and before[0].op == "reshape" and len(shapes[0]) == 2
+    return Held("cat", axis, parts, (Op("reshape", shape=(window.total * heads, unit)),) if flat else ())
+
+
+def _columns_form(shape: tuple[int, ...], window: Window) -> tuple[tuple[Op, ...], int, int]:
+    """Ops, the axis of columns (or heads) and how many columns an item of it is: as recorded where one axis holds them, else a matrix."""
+    total = window.total
+    long = [axis for axis, size in enumerate(shape) if size != 1]
+    if len(shape) == 2 and shape[0] != total and shape[0] % total == 0:  # [tokens · heads, D]
+        return (Op("reshape", shape=(total, shape[0] // total, shape[1])),), 1, shape[1]
+    if window.batch == 1 and long and shape[long[0]] == total:
+        after = [axis for axis in long if axis > long[0]]
+        if after:
+            return (), after[0], prod(shape[after[0] + 1 :])
+    return matrix_ops(shape, window) or (), 1, 1
+
+
+def _slice(axis: int, start: int, stop: int, size: int) -> tuple[Op, ...]:
+    return () if (start, stop) == (0, size) else (Op("slice", axis=axis, start=start, stop=stop),)

@@ -1,0 +1,148 @@
+"""A mapping of sides that hold one unit or several: proposed on the assembled sides, its rows said of the units."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from msprobe_files import names
+from msprobe_files.operands import Operand, OperandError
+
+from dump_analysis.artefacts.assembly_plan import AssemblyPlan, SidePlan
+from dump_analysis.artefacts.common import Modules, Worded
+from dump_analysis.artefacts.semantic_mapping import MissingRow, Row, SemanticMapping
+from dump_analysis.assembly import AssembledSide, assemble, expanded
+from dump_analysis.joined_tensors import JoinedTensor
+from dump_analysis.mapping import proposal
+from dump_analysis.mapping.proposal import Proposal
+from dump_analysis.mapping.ranks.plan import plan_sides
+from dump_analysis.sides import Side
+from dump_analysis.wording import word
+
+
+class Assembly(NamedTuple):
+    """Both sides put together; None for one that was a single unit. ``remarks``: how, and what was left out.
+
+    ``by_step``: side -> plans that put each of its dump steps together first, where that is needed.
+    """
+
+    plan: AssemblyPlan
+    train: AssembledSide | None
+    infer: AssembledSide | None
+    remarks: list[Worded]
+    by_step: dict[str, list[SidePlan]]
+
+
+def propose(train: Side, infer: Side, plan: AssemblyPlan | None = None) -> Proposal:
+    """The mapping that two dumps themselves tell, of however many units each is, put together by a plan or by what the data tell.
+
+    Raises DumpError where no tokens join the sides, where a side recorded no tensors, or where the plan does not fit.
+    """
+    made = assembled(train, infer, plan)
+    if made.train is None and made.infer is None:
+        return proposal.propose(train, infer)
+    sides = [side if whole is None else whole.side for side, whole in ((train, made.train), (infer, made.infer))]
+    found = proposal.propose(*sides)
+    mapping = _of_units(found.mapping, sides, made.plan)
+    for alike in (remark for remark in made.remarks if remark.kind == "steps_alike"):
+        mapping = _undecided(mapping, alike)
+    return Proposal(mapping, [*made.remarks, *found.remarks])
+
+
+def assembled(train: Side, infer: Side, plan: AssemblyPlan | None = None) -> Assembly:
+    """Both sides put together, by ``plan`` where one is given. Raises DumpError as `propose` does."""
+    remarks: list[Worded] = []
+    by_step: dict[str, list[SidePlan]] = {}
+    if plan is None:
+        left, right = plan_sides(train, infer)
+        by_step = {label: found.by_step for label, found in (("train", left), ("infer", right)) if found is not None and found.by_step}
+        plan = AssemblyPlan(left.plan if left else None, right.plan if right else None)
+        remarks = [remark for found in (left, right) if found is not None for remark in found.remarks]
+    made = [None if own is None else assemble(side, own) for side, own in ((train, plan.train), (infer, plan.infer))]
+    for whole in (one for one in made if one is not None and one.left_out):
+        name, why = whole.left_out[0]
+        remarks.append(word("not_assembled", side=whole.side.label, n=len(whole.left_out), name=name, why=why))
+    return Assembly(plan, made[0], made[1], remarks, by_step)
+
+
+def _undecided(mapping: SemanticMapping, why: Worded) -> SemanticMapping:
+    """Where several dump steps match alike, which one was compared is open: so is the row of the ids."""
+    open_rows = [row for row in mapping.boundaries if row.boundary == "input_ids"]
+    names_of = [[[source.name for source in getattr(row, side).sources] for side in ("train", "infer")] for row in open_rows]
+    gaps = [MissingRow(row.boundary, row.order, why, *both) for row, both in zip(open_rows, names_of, strict=True)]
+    rows = [row for row in mapping.boundaries if row.boundary != "input_ids"]
+    return msgspec.structs.replace(mapping, boundaries=rows, evidence_missing=[*gaps, *mapping.evidence_missing])
+
+
+# --- rows of assembled sides as rows of units ---
+
+
+def _of_units(mapping: SemanticMapping, sides: Sequence[Side], plan: AssemblyPlan) -> SemanticMapping:
+    plans = plan.train, plan.infer
+    boundaries, missing = _rows(mapping.boundaries, sides, plans)
+    weights, no_weights = _rows(mapping.weights, sides, plans)
+    gaps = [_gap(row, sides, plans) for row in mapping.evidence_missing]
+    return msgspec.structs.replace(
+        mapping,
+        boundaries=boundaries,
+        weights=weights,
+        evidence_missing=[*gaps, *missing, *no_weights],
+        ranks=plan,
+    )
+
+
+def _rows(rows: Sequence[Row], sides: Sequence[Side], plans: Sequence[SidePlan | None]) -> tuple[list[Row], list[MissingRow]]:
+    """The rows over units, and those that no flat operand can say."""
+    kept: list[Row] = []
+    missing: list[MissingRow] = []
+    for row in rows:
+        operands = row.train, row.infer
+        try:
+            train, infer = (
+                operand if plan is None else expanded(operand, side) for operand, side, plan in zip(operands, sides, plans, strict=True)
+            )
+        except OperandError as error:
+            names_of = [_names(operand, side, plan) for operand, side, plan in zip(operands, sides, plans, strict=True)]
+            missing.append(MissingRow(row.boundary, row.order, word("not_flat", why=error.why), *names_of))
+            continue
+        module = None
+        if row.module is not None:
+            entries = row.module.train, row.module.infer
+            module = Modules(
+                *(entry if plan is None else _entry(entry, side) for entry, side, plan in zip(entries, sides, plans, strict=True))
+            )
+        kept.append(msgspec.structs.replace(row, train=train, infer=infer, module=module))
+    return kept, missing
+
+
+def _names(operand: Operand, side: Side, plan: SidePlan | None) -> list[str]:
+    return [name for source in operand.sources for name in _recorded(source.name, side, plan)]
+
+
+def _gap(row: MissingRow, sides: Sequence[Side], plans: Sequence[SidePlan | None]) -> MissingRow:
+    train, infer = (
+        list(dict.fromkeys(name for one in given for name in _recorded(one, side, plan)))
+        for given, side, plan in zip((row.train, row.infer), sides, plans, strict=True)
+    )
+    return msgspec.structs.replace(row, train=train, infer=infer)
+
+
+def _recorded(name: str, side: Side, plan: SidePlan | None) -> list[str]:
+    """What the units call the parts of an assembled tensor."""
+    if plan is None:
+        return [name]
+    tensors = [place.tensor for place in side.by_name.get(name, ())]
+    return list(dict.fromkeys(part.source.name for tensor in tensors if isinstance(tensor, JoinedTensor) for part in tensor.parts)) or [
+        name
+    ]
+
+
+def _entry(entry: str | None, side: Side) -> str | None:
+    """What the units call an assembled entry."""
+    if entry is None:
+        return None
+    for record in side.units[0].entries.get(entry, ()):
+        for name in _recorded(record.name, side, SidePlan(units=[], tensors=[])):
+            parsed = names.parse_tensor(name)
+            if parsed is not None:
+                return parsed.entry
+    return entry
