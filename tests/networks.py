@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dumping import Tensor, entry_of, of, write_unit
+from routed_experts import infer_experts, silu, train_experts
 
 Array = np.ndarray[Any, Any]
 LAYERS, TOKENS, HIDDEN, WORDS, MIDDLE, HEADS, HEAD = 3, 12, 32, 64, 48, 4, 8
 KEYS = 2 * HEAD  # columns of k and of v
-LATENT, ROTATED, EXPERTS = 16, 8, 4
+LATENT, ROTATED, EXPERTS, SHARED = 16, 8, 4, 40
 
 
 class Network(NamedTuple):
@@ -26,6 +27,11 @@ class Network(NamedTuple):
     padded: int = 0  # rows of zeros behind the engine's embedding
     tied: bool = False
     stale: str = ""  # a weight that the engine holds otherwise in layer 1
+    shared: str = ""  # beside routed experts one for every token: "plain", or "gated" by a head of its own
+    choices: tuple[str, str] = ("", "")  # what the routers of trainer and engine return: "", "ids", "other order", "map"
+    apart: bool = False  # the engine runs its experts one by one too, each over its tokens in the order of the choice
+    weighted: bool = False  # the trainer's experts work their tokens' shares in before their last linear
+    fault: str = ""  # of the engine's router in layer 1: "not normalised", "ids exchanged", "other expert"
 
 
 class Recording:
@@ -51,7 +57,13 @@ class Recording:
 
     def _tensor(self, value: Array) -> Tensor:
         lead = self._lead if value.shape[0] == TOKENS else ()
-        return of(value.reshape(lead + value.shape), "int64" if value.dtype.kind == "i" else "float32")
+        return of(value.reshape(lead + value.shape), {"i": "int64", "b": "bool"}.get(value.dtype.kind, "float32"))
+
+    def linear(self, weights: dict[str, Array], role: str, x: Array) -> Array:
+        """Run a linear whose matrix, and bias if it has one, are called after it."""
+        held = {"weight": weights[role]} | ({"bias": weights[f"{role}.bias"]} if f"{role}.bias" in weights else {})
+        made: Array = self.call(role, [x], lambda: (x @ held["weight"].T + held.get("bias", 0)).astype(np.float32), **held)
+        return made
 
     def write(self, root: Path, *, traced: bool = True) -> str:
         return str(write_unit(root, self.entries, trace=self.trace if traced else None))
@@ -82,6 +94,9 @@ def weights_of(network: Network) -> dict[str, Array]:
             made |= {"router": draw(EXPERTS, HIDDEN)}
             made |= {f"experts.{at}.gate_up": draw(2 * MIDDLE, HIDDEN) for at in range(EXPERTS)}
             made |= {f"experts.{at}.down": draw(HIDDEN, MIDDLE) for at in range(EXPERTS)}
+            if network.shared:
+                made |= {"shared.gate": draw(SHARED, HIDDEN), "shared.up": draw(SHARED, HIDDEN), "shared.down": draw(HIDDEN, SHARED)}
+                made |= {"shared.own": draw(1, HIDDEN)} if network.shared == "gated" else {}
         else:
             made |= {"gate": draw(MIDDLE, HIDDEN), "up": draw(MIDDLE, HIDDEN), "down": draw(HIDDEN, MIDDLE)}
         found |= {f"layers.{layer}.{name}": value for name, value in made.items()}
@@ -97,10 +112,6 @@ def ids() -> Array:
 
 def norm(x: Array, gain: Array) -> Array:
     return (x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * gain).astype(np.float32)
-
-
-def silu(x: Array) -> Array:
-    return (x / (1 + np.exp(-x))).astype(np.float32)
 
 
 def rotated(x: Array) -> Array:
@@ -124,12 +135,6 @@ def attended(q: Array, k: Array, v: Array) -> Array:
     return np.einsum("hij,jhd->ihd", shares, np.repeat(values, group, 1)).reshape(TOKENS, -1).astype(np.float32)
 
 
-def chosen(logits: Array) -> Array:
-    """Share of each expert in each token: the two best, normalised."""
-    shares = np.where(logits >= np.sort(logits, 1)[:, -2:-1], np.exp(logits), 0)
-    return (shares / shares.sum(1, keepdims=True)).astype(np.float32)
-
-
 def latent_qkv(q: Array, kv: Array, shared: Array) -> tuple[Array, Array, Array]:
     """q, k, v of latent attention: each head's k ends with the rotated part that all share."""
     heads = kv.reshape(TOKENS, HEADS, 2 * HEAD)
@@ -151,11 +156,6 @@ def trainer(network: Network, weights: dict[str, Array]) -> Recording:
     return record
 
 
-def _linear(record: Recording, weights: dict[str, Array], role: str, x: Array) -> Array:
-    bias = {"bias": weights[f"{role}.bias"]} if f"{role}.bias" in weights else {}
-    return record.call(role, [x], lambda: (x @ weights[role].T + bias.get("bias", 0)).astype(np.float32), weight=weights[role], **bias)
-
-
 def _norm(record: Recording, weights: dict[str, Array], role: str, x: Array) -> Array:
     return record.call(role, [x], lambda: norm(x, weights[role]), weight=weights[role])
 
@@ -165,16 +165,17 @@ def _train_layer(network: Network, record: Recording, weights: dict[str, Array],
     branch = record.call(at + "attention", [h], lambda: _train_attention(network, record, weights, at, h))
     x = x + (_norm(record, weights, at + "attn_post_norm", branch) if network.sandwich else branch)
     h = _norm(record, weights, at + "post_norm", x)
-    branch = record.call(at + "mlp", [h], lambda: (_train_experts if network.routed else _train_mlp)(record, weights, at, h))
+    body = (lambda: train_experts(network, record, weights, at, h)) if network.routed else lambda: _train_mlp(record, weights, at, h)
+    branch = record.call(at + "mlp", [h], body)
     return x + (_norm(record, weights, at + "mlp_post_norm", branch) if network.sandwich else branch)
 
 
 def _train_attention(network: Network, record: Recording, weights: dict[str, Array], at: str, h: Array) -> Array:
     if network.latent:
-        low = _norm(record, weights, at + "q_a_norm", _linear(record, weights, at + "q_a", h))
-        q = _linear(record, weights, at + "q_b", low)
-        both = _linear(record, weights, at + "kv_a", h)
-        kv = _linear(record, weights, at + "kv_b", _norm(record, weights, at + "kv_a_norm", both[:, :LATENT]))
+        low = _norm(record, weights, at + "q_a_norm", record.linear(weights, at + "q_a", h))
+        q = record.linear(weights, at + "q_b", low)
+        both = record.linear(weights, at + "kv_a", h)
+        kv = record.linear(weights, at + "kv_b", _norm(record, weights, at + "kv_a_norm", both[:, :LATENT]))
         core = attended(*latent_qkv(q, kv, rotated(both[:, LATENT:])))
     elif network.turned:
         fused = np.concatenate([weights[at + part] for part in "qkv"]).T.copy()
@@ -183,26 +184,15 @@ def _train_attention(network: Network, record: Recording, weights: dict[str, Arr
         q, k, v = np.split(made, [HEADS * HEAD, HEADS * HEAD + KEYS], 1)
         core = attended(rotated(q), rotated(k), v)
     else:
-        q, k, v = (_linear(record, weights, at + part, h) for part in "qkv")
+        q, k, v = (record.linear(weights, at + part, h) for part in "qkv")
         core = attended(rotated(q), rotated(k), v)
-    return _linear(record, weights, at + "o_proj", core)
+    return record.linear(weights, at + "o_proj", core)
 
 
 def _train_mlp(record: Recording, weights: dict[str, Array], at: str, h: Array) -> Array:
-    gate = _linear(record, weights, at + "gate", h)
+    gate = record.linear(weights, at + "gate", h)
     active = record.call(at + "act", [gate], lambda: silu(gate))
-    return _linear(record, weights, at + "down", active * _linear(record, weights, at + "up", h))
-
-
-def _train_experts(record: Recording, weights: dict[str, Array], at: str, h: Array) -> Array:
-    shares = chosen(_linear(record, weights, at + "router", h))
-    total = np.zeros_like(h)
-    for expert in range(EXPERTS):
-        rows = np.flatnonzero(shares[:, expert])[: TOKENS - 1]  # never as many as there are tokens
-        made = _linear(record, weights, f"{at}experts.{expert}.gate_up", h[rows])
-        out = _linear(record, weights, f"{at}experts.{expert}.down", silu(made[:, :MIDDLE]) * made[:, MIDDLE:])
-        total[rows] += shares[rows, expert : expert + 1] * out
-    return total
+    return record.linear(weights, at + "down", active * record.linear(weights, at + "up", h))
 
 
 # --- the engine: fused modules, the residual added in the norm, the last row of logits ---
@@ -236,10 +226,10 @@ def _infer_layer(
 ) -> Callable[[], tuple[Array, Array]]:
     def body() -> tuple[Array, Array]:
         h, kept = _added_norm(record, weights, at + "input_norm", x, residual)
-        branch = _linear(record, weights, at + "o_proj", _infer_core(network, record, weights, at, h))
+        branch = record.linear(weights, at + "o_proj", _infer_core(network, record, weights, at, h))
         branch = _norm(record, weights, at + "attn_post_norm", branch) if network.sandwich else branch
         h, kept = _added_norm(record, weights, at + "post_norm", branch, kept)
-        branch = (_infer_experts if network.routed else _infer_mlp)(record, weights, at, h)
+        branch = infer_experts(network, record, weights, at, h) if network.routed else _infer_mlp(record, weights, at, h)
         return _norm(record, weights, at + "mlp_post_norm", branch) if network.sandwich else branch, kept
 
     return body
@@ -250,8 +240,8 @@ def _infer_core(network: Network, record: Recording, weights: dict[str, Array], 
     if network.latent:
         fused = np.concatenate([weights[at + "q_a"], weights[at + "kv_a"]])
         made = record.call(at + "qkv_a", [h], lambda: (h @ fused.T).astype(np.float32), weight=fused)
-        q = _linear(record, weights, at + "q_b", _norm(record, weights, at + "q_a_norm", made[:, :LATENT]))
-        kv = _linear(record, weights, at + "kv_b", _norm(record, weights, at + "kv_a_norm", made[:, LATENT : 2 * LATENT]))
+        q = record.linear(weights, at + "q_b", _norm(record, weights, at + "q_a_norm", made[:, :LATENT]))
+        kv = record.linear(weights, at + "kv_b", _norm(record, weights, at + "kv_a_norm", made[:, LATENT : 2 * LATENT]))
         q, k, v = latent_qkv(q, kv, rotated(made[:, 2 * LATENT :]))
     else:
         fused = np.concatenate([weights[at + part] for part in "qkv"])
@@ -266,19 +256,4 @@ def _infer_mlp(record: Recording, weights: dict[str, Array], at: str, h: Array) 
     fused = np.concatenate([weights[at + "gate"], weights[at + "up"]])
     made = record.call(at + "gate_up", [h], lambda: (h @ fused.T).astype(np.float32), weight=fused)
     active = record.call(at + "act", [made], lambda: silu(made[:, :MIDDLE]) * made[:, MIDDLE:])
-    return _linear(record, weights, at + "down", active)
-
-
-def _infer_experts(record: Recording, weights: dict[str, Array], at: str, h: Array) -> Array:
-    logits = _linear(record, weights, at + "router", h)
-    first, second = (np.stack([weights[f"{at}experts.{one}.{kind}"] for one in range(EXPERTS)]) for kind in ("gate_up", "down"))
-
-    def body() -> Array:
-        shares, total = chosen(logits), np.zeros_like(h)
-        for expert in range(EXPERTS):
-            rows = np.flatnonzero(shares[:, expert])[: TOKENS - 1]
-            made = h[rows] @ first[expert].T
-            total[rows] += shares[rows, expert : expert + 1] * ((silu(made[:, :MIDDLE]) * made[:, MIDDLE:]) @ second[expert].T)
-        return total
-
-    return record.call(at + "experts", [h, logits], body, w13=first, w2=second)
+    return record.linear(weights, at + "down", active)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dump_analysis.mapping.assignment import IMPOSSIBLE, assign, cheapest
+from dump_analysis.mapping.joining.assignment import IMPOSSIBLE, assign, cheapest
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 def diagnose(train: Path, infer: Path, out: Path) -> Answer:
     """The command without a mapping; ``out``: its output folder."""
     ran = run_command("diagnose.py", "--train", train, "--infer", infer, "--output-dir", out, "--exit-code")
-    assert "fault of the tool" not in ran.stderr
+    assert "fault of the tool" not in ran.stderr, ran.stderr
     names = ("semantic_mapping", "boundary_results", "conclusion")
     left = [json.loads(path.read_text()) if (path := out / f"{name}.json").exists() else {} for name in names]
     return Answer(ran.returncode, ran.stderr, *left)
@@ -257,6 +257,10 @@ def test_c06_the_only_row_of_logits_is_compared_with_the_last_row(sample: Callab
     assert found.verdicts()["logits"]["shape"] == [1, 256]
     assert found.verdicts()["logits"]["rel_l2"] < 0.02
     assert row["note"] == "infer keeps the last position only"
+    gap = next(gap for gap in found.mapping["evidence_missing"] if gap["boundary"] == "logits.other_tokens")
+    assert gap["reason"]["values"] == {"side": "infer", "n": 13}
+    assert (gap["train"], gap["infer"]) == (sources(row, "train"), [])
+    assert found.verdicts()["logits.other_tokens"]["status"] == "evidence_missing"
 
 
 # --- tokens ---
@@ -280,9 +284,39 @@ def test_c03_another_prompt_of_the_same_length_stops_at_the_input(tmp_path: Path
     found = diagnose_both(train, infer, tmp_path)
     assert found.code == 2
     assert len(found.error.splitlines()) == 1
-    assert "token ids" in found.error
-    assert not found.results
-    assert not found.conclusion
+    differ = [at for at in range(TOKENS) if at not in shared]
+    place = f"positions {', '.join(map(str, differ[:4]))}, … ({len(differ)} in all)"
+    said = f"token ids differ at {place}" if shown else "embedding outputs do not correspond token by token: rows differ at " + place
+    assert said in found.error
+    assert (found.results["overall"], found.conclusion["overall"], found.conclusion["findings"]) == ("not_run", "not_run", [])
+    assert [(row["boundary"], row["status"]) for row in found.results["boundaries"]] == [("input_ids", "MISSING")]
+    assert not found.rows()
+    assert said in found.conclusion["summary"][0]["text"]
+
+
+@pytest.mark.parametrize(("at", "onset"), [(0, None), (7, 0)], ids=["first_token", "later"])
+def test_c03_only_what_differs_before_the_differing_id_stays_open(tmp_path: Path, at: int, onset: int | None) -> None:
+    """C03, control: a weight of the engine is off from the first token on; ids that differ from token 7 on do not explain that."""
+    other = networks.ids()
+    other[at] = (other[at] + 1) % WORDS
+    weights = networks.weights_of(Network())
+    train, _ = recorded(weights, ids=(other, other))
+    off = {name: value * np.float32(1.25) if name == "layers.0.input_norm" else value for name, value in weights.items()}
+    _, infer = recorded(off)
+    for entry in (record.roles["layers.0.input_norm"] for record in (train, infer)):  # its gain is not recorded
+        for record in (train, infer):
+            if entry in record.entries:
+                record.entries[entry]["parameters"] = {}
+    found = diagnose_both(train, infer, tmp_path)
+    assert found.code == 1
+    kinds = {finding["boundary"]: [told["kind"] for told in finding["evidence"]] for finding in found.conclusion["findings"]}
+    assert "may_be_of_inputs" in kinds["input_ids"]
+    if onset is None:
+        assert kinds.keys() == {"input_ids"}
+    else:
+        assert found.findings()[1] == ("layers.0.input_norm.out", "unknown", [0])
+        told = next(item for item in found.conclusion["findings"][1]["evidence"] if item["kind"] == "before_inputs")
+        assert told["values"] == {"boundary": "layers.0.input_norm.out", "onset": onset, "names": ["input_ids"], "token": at}
 
 
 def test_c03_a_differing_id_is_a_finding_and_the_comparison_goes_on(sample: Callable[[str], Sample], tmp_path: Path) -> None:
@@ -290,8 +324,9 @@ def test_c03_a_differing_id_is_a_finding_and_the_comparison_goes_on(sample: Call
     faulty, clean = sample("qwen2-hf-vllm-token_diff"), sample("qwen2-hf-vllm-clean")
     found = diagnose(faulty.train, faulty.infer, tmp_path / "out")
     assert found.code == 1
-    assert found.findings() == [("input_ids", "logic", [])]
+    assert found.findings() == [("input_ids", "logic", []), ("layers.0.attn_core.out", "unknown", [0])]
     assert found.verdicts()["embedding.out"]["where"]["onset_token"] == 11
+    assert found.verdicts()["layers.0.attn_core.out"]["where"]["onset_token"] < 11  # as in the clean pair
     known = diagnose(clean.train, clean.infer, tmp_path / "clean")
     operands = [{name: (row["train"], row["infer"]) for name, row in answer.rows().items()} for answer in (found, known)]
     assert operands[0] == operands[1]
@@ -316,10 +351,20 @@ def test_c04_log_probs_one_token_apart_are_no_fault(tmp_path: Path) -> None:
     train.call("log_probs", [], lambda: values[1:])
     infer.call("log_probs", [], lambda: values[:-1])
     found = diagnose_both(train, infer, tmp_path)
-    assert found.code in (0, 3)
+    assert found.code == 3
     assert not found.logic()
-    named = {name for name, row in found.rows().items() if train.output("log_probs") in sources(row, "train")}
-    assert all(found.verdicts()[name]["status"] == "EXACT" for name in named)
+    row, verdict = found.rows()["logprobs"], found.verdicts()["logprobs"]
+    assert (sources(row, "train"), sources(row, "infer")) == ([train.output("log_probs")], [infer.output("log_probs")])
+    assert (verdict["status"], verdict["shape"]) == ("EXACT", [TOKENS - 1, 1])  # each end of the prompt has no partner
+    assert [row[side]["sources"][0]["steps"][-1] for side in SIDES] == [
+        {"op": "slice", "axis": 0, "start": 0, "stop": TOKENS - 1},
+        {"op": "slice", "axis": 0, "start": 1, "stop": TOKENS},
+    ]
+    (remark,) = found.mapping["tokens"]["remarks"]
+    assert (remark["kind"], remark["values"]["boundary"], remark["values"]["what"]["values"]) == ("alignment", "logprobs", {"lag": 1})
+    assert "check whether the training loop pairs them so" in remark["text"]
+    assert "check the order of the rows" not in found.error
+    assert [row["boundary"] for row in found.mapping["boundaries"]][-2:] == ["logits", "logprobs"]
 
 
 # --- order ---
@@ -343,6 +388,14 @@ def test_c09_equal_layers_are_not_paired_across(tmp_path: Path, twins: bool) -> 
             assert layers[0][modules["train"]] == layers[1][modules["infer"]], name
     assert all(result["rel_l2"] is None or result["rel_l2"] < 1e-5 for result in found.verdicts().values())
     assert not found.logic()
+    notes = {name: row["note"] or "" for name, row in found.rows().items()}
+    assert "candidates: " in notes["layers.0.input_norm.weight"]
+    assert "layers.0.post_norm.weight" in notes["layers.0.input_norm.weight"]
+    assert "numbered by its place" in notes["layers.1.q.out"]
+    twin = f"train {train.output('layers.2.q')}" if twins else "layers.2.q.out"
+    assert f"candidates: {twin}" in notes["layers.1.q.out"]
+    if not twins:
+        assert f"candidates: train {train.output('layers.1')}" in notes["layers.0.resid_mlp"]
 
 
 def test_d13_construct_json_supplied_later_changes_only_the_rows_that_used_it(tmp_path: Path) -> None:
@@ -362,3 +415,26 @@ def test_d13_construct_json_supplied_later_changes_only_the_rows_that_used_it(tm
     assert "attn_core.out" in changed
     verdicts = [{name: row["status"] for name, row in answer.verdicts().items()} for answer in (before, after)]
     assert verdicts[0] == verdicts[1]
+    told = (tmp_path / "out" / "layer_map.md").read_text().partition("## Changed since the mapping that stood here before\n")[2]
+    listed = {line[2:].partition(": ")[0] for line in told.partition("\n##")[0].splitlines() if line.startswith("- ")}
+    told_of = ("module", "basis", *SIDES)
+    differ = {name for name, row in before.rows().items() if any(row[key] != after.rows()[name][key] for key in told_of)}
+    assert listed == differ
+
+
+def test_d13_a_rerun_on_the_same_dumps_says_that_nothing_changed(tmp_path: Path) -> None:
+    """D13: catches rows that change from run to run, a first run that speaks of changes, and a mapping of other dumps taken for it."""
+    train, infer = recorded()
+    folders = Path(train.write(tmp_path / "train")), Path(infer.write(tmp_path / "infer"))
+    shown = []
+    for _ in range(2):
+        diagnose(*folders, tmp_path / "out")
+        shown.append((tmp_path / "out" / "layer_map.md").read_text())
+    assert "Changed since" not in shown[0]
+    assert "## Changed since the mapping that stood here before\n\n- no row changed" in shown[1]
+    other = np.random.default_rng(77).integers(0, WORDS, TOKENS)
+    theirs = recorded(ids=(other, other))
+    for record in theirs:
+        record.call("one_more", [], lambda: np.zeros((2, 2), np.float32))
+    diagnose(Path(theirs[0].write(tmp_path / "t2")), Path(theirs[1].write(tmp_path / "i2")), tmp_path / "out")
+    assert "Changed since" not in (tmp_path / "out" / "layer_map.md").read_text()

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dump_analysis.mapping import dataflow, layers, weights
-from dump_analysis.mapping.columns import column_order
-from dump_analysis.mapping.nodes import Node, SideNodes, Spot, Window, add
-from dump_analysis.mapping.records import picked_tokens, read
-from dump_analysis.mapping.signatures import FLOOR, distance, gram
-from dump_analysis.mapping.times import times_of
-from dump_analysis.mapping.token_rows import columns_op, matrix_ops, rows_of
+from dump_analysis.mapping.contents import weights
+from dump_analysis.mapping.recorded import dataflow, layers
+from dump_analysis.mapping.recorded.columns import column_order
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes, Spot, Window, add
+from dump_analysis.mapping.recorded.records import picked_tokens, read
+from dump_analysis.mapping.recorded.signatures import FLOOR, distance, gram
+from dump_analysis.mapping.recorded.times import times_of
+from dump_analysis.mapping.recorded.token_rows import columns_op, matrix_ops, rows_of
 from dump_analysis.tensors import Files
 from dumping import Entries, entry_of, of, side_of, write_pt
 from hypothesis import given

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dump_analysis.mapping.join import Joined, JoinedSides, join
-from dump_analysis.mapping.token_join import TokenJoin
+from dump_analysis.mapping.joining.join import Joined, JoinedSides, join
+from dump_analysis.mapping.tokens.token_join import TokenJoin
 from dump_analysis.sides import Side, open_side
 from dumping import of, write_unit
 from msprobe_files.errors import DumpError
@@ -243,7 +243,7 @@ def test_the_same_tokens_are_found(tmp_path: Path, case: str) -> None:
     """Rows joined at another offset would compare every token with another one."""
     train, infer, positions, starts = TOKEN_CASES[case]
     tokens = join_of(tmp_path, train, infer, positions)
-    assert (tokens.train_start, tokens.infer_start) == starts
+    assert [run[:2] for run in tokens.runs] == [starts]
     assert (tokens.joined, tokens.matches) == (TOKENS, TOKENS)
 
 
@@ -253,7 +253,7 @@ def test_one_id_that_differs_stays_joined(tmp_path: Path, at: int) -> None:
     changed = IDS.copy()
     changed[at] = OTHER[at]
     tokens = join_of(tmp_path, changed, IDS)
-    assert (tokens.joined, tokens.matches, tokens.train_start) == (TOKENS, TOKENS - 1, 0)
+    assert (tokens.joined, tokens.matches, tokens.runs[0].train) == (TOKENS, TOKENS - 1, 0)
     assert at not in tokens.agree
 
 

@@ -21,12 +21,11 @@ from toys.switches import FAULTS, ROUNDINGS, Side, Switches
 Json = dict[str, Any]
 SIDES: list[Side] = ["train", "infer"]
 CASES = [(name, side) for name in [*FAULTS, *ROUNDINGS] for side in SIDES]
-# The trainer calls up before gate and activates it: without names nothing tells that from exchanged weights. Rows go by the role.
-BY_ROLE = {("gate_up_order", "train"): [(f"layers.1.gate.{kind}", f"layers.1.up.{kind}") for kind in ("out", "weight")]}
 _KV = {f"layers.1.{x}" for x in ("k.out", "v.out", "k.weight", "v.weight")}
-_GATE_UP = {name for both in BY_ROLE["gate_up_order", "train"] for name in both}
 # Rows that say in their note that what they join is exchanged.
-SAID = {("kv_swapped", "train"): _KV, ("kv_swapped", "infer"): _KV, ("gate_up_order", "train"): _GATE_UP}
+SAID = {("kv_swapped", "train"): _KV, ("kv_swapped", "infer"): _KV}
+# The trainer calls up before gate there, and rows stand in the order of its calls.
+UP_FIRST = ("gate_up_order", "train")
 # Other operands than on the clean pair: with nothing added the sum is o_proj's result itself; the fused norm alone records the sum.
 ELSEWHERE = {"missing_residual": {"layers.1.resid_attn"}, "fused_add_unrounded": {"layers.1.resid_attn"}}
 
@@ -94,11 +93,8 @@ def differing(dumped: Dumped, rows: dict[str, Json], others: dict[str, Json]) ->
     return found
 
 
-def by_hand(dumped: Dumped, exchanged: list[tuple[str, str]]) -> dict[str, Json]:
-    rows = {row["boundary"]: row for row in mapping.rows(dumped.on)}
-    for one, other in exchanged:
-        rows[one], rows[other] = ({**rows[a], "train": rows[b]["train"]} for a, b in ((one, other), (other, one)))
-    return rows
+def by_hand(dumped: Dumped) -> dict[str, Json]:
+    return {row["boundary"]: row for row in mapping.rows(dumped.on)}
 
 
 def uncut(operand: Json) -> list[Any]:
@@ -113,23 +109,22 @@ def uncut(operand: Json) -> list[Any]:
 def test_the_clean_pair_is_mapped_whole(toys: Toys) -> None:
     """Every row written by hand, none more, and as missing what one side alone records: a row lost, invented, or of other elements."""
     found = proposed(toys.both())
-    rows, expected = all_rows(found), by_hand(toys.both(), [])
+    rows, expected = all_rows(found), by_hand(toys.both())
     assert list(rows) == list(expected)
     assert differing(toys.both(), rows, expected) == set()
-    assert {row["boundary"] for row in found["evidence_missing"]} == {
-        row["boundary"] for row in mapping.with_gaps(toys.both().on)["evidence_missing"]
-    }
+    alone = {row["boundary"] for row in mapping.with_gaps(toys.both().on)["evidence_missing"]}
+    assert {row["boundary"] for row in found["evidence_missing"]} == alone | {"logits.other_tokens"}  # the engine has the last row
 
 
 @pytest.mark.parametrize(("name", "side"), CASES)
 def test_a_fault_moves_no_row(toys: Toys, clean: dict[str, Json], name: str, side: Side) -> None:
     """Rows go by what a tensor is, not by how alike it is: a fault that drags its row to a better likeness would hide itself."""
-    dumped, exchanged = toys.pair(name, side), BY_ROLE.get((name, side), [])
-    rows, expected = all_rows(proposed(dumped)), by_hand(dumped, exchanged)
-    assert list(rows) == list(expected)
+    dumped = toys.pair(name, side)
+    rows, expected = all_rows(proposed(dumped)), by_hand(dumped)
+    assert (set(rows) == set(expected)) if (name, side) == UP_FIRST else (list(rows) == list(expected))
     assert differing(dumped, rows, expected) == set()
     moved = {one for one in rows for at in SIDES if uncut(rows[one][at]) != uncut(clean[one][at])}
-    assert moved <= ELSEWHERE.get(name, set()) | {one for both in exchanged for one in both}
+    assert moved <= ELSEWHERE.get(name, set())
     assert {one for one in rows if "exchange" in str(rows[one]["note"]) or "elsewhere" in str(rows[one]["note"])} == SAID.get(
         (name, side), set()
     )
@@ -140,7 +135,7 @@ def test_padding_is_cut_off(toys: Toys, padded: tuple[Side, ...]) -> None:
     """Masked padding before the prompt, on one side or both: a row of the wrong token, or padding compared with padding."""
     on = {side: Switches((("padded", 1),)) if side in padded else Switches() for side in SIDES}
     dumped = toys.both(on["train"], on["infer"])
-    rows, expected = all_rows(proposed(dumped)), by_hand(dumped, [])
+    rows, expected = all_rows(proposed(dumped)), by_hand(dumped)
     assert list(rows) == list(expected)
     assert differing(dumped, rows, expected) == set()
 
@@ -150,6 +145,6 @@ def test_padding_is_cut_off(toys: Toys, padded: tuple[Side, ...]) -> None:
 def test_a_fault_in_the_first_or_last_layer_moves_no_row(toys: Toys, name: str, layer: int) -> None:
     """The outermost layers have no neighbour on one side to take a row from, or to lend one."""
     dumped = toys.pair(name, "infer", layer)
-    rows, expected = all_rows(proposed(dumped)), by_hand(dumped, [])
+    rows, expected = all_rows(proposed(dumped)), by_hand(dumped)
     assert list(rows) == list(expected)
     assert differing(dumped, rows, expected) == set()

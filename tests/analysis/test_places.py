@@ -6,8 +6,10 @@ import networks
 import numpy as np
 import pytest
 from dump_analysis import sides
-from dump_analysis.mapping import join, places, proposal
-from dump_analysis.mapping.join import JoinedSides
+from dump_analysis.mapping import proposal
+from dump_analysis.mapping.joining import join
+from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.naming import places
 from networks import LAYERS, Array, Network, Recording
 
 ATTENTION = ("input_norm", "q", "k", "v", "attn_core", "o_proj")

@@ -3,31 +3,20 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from laying import SAMPLES, Sample
-from running import run_command
 
-PAIRS = sorted(path.parent.name for path in SAMPLES.glob("*/pair.json"))
-
-
-@pytest.fixture(params=PAIRS)
-def answered(
-    request: pytest.FixtureRequest, sample: Callable[[str], Sample], tmp_path: Path
-) -> tuple[Sample, dict[str, Any], dict[str, Any]]:
-    """A sample with its conclusion and results."""
-    pair = sample(request.param)
-    ran = run_command("diagnose.py", "--train", pair.train, "--infer", pair.infer, "--mapping", pair.mapping, "--output-dir", tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    documents = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("conclusion", "boundary_results")]
-    return pair, documents[0], documents[1]
+PAIRS = sorted(
+    path.parent.relative_to(SAMPLES).as_posix() for pattern in ("*", "several/*") for path in SAMPLES.glob(f"{pattern}/pair.json")
+)
 
 
-def test_what_is_said_of_a_real_pair(answered: tuple[Sample, dict[str, Any], dict[str, Any]]) -> None:
+@pytest.mark.parametrize("name", PAIRS)
+def test_what_is_said_of_a_real_pair(name: str, sample: Callable[[str], Sample], diagnosed: Callable[[str], Path]) -> None:
     """First divergence, uncompared predecessors, findings and the conclusion, against values written by hand."""
-    pair, conclusion, results = answered
-    known = pair.expected
+    conclusion, results = (json.loads((diagnosed(name) / f"{part}.json").read_text()) for part in ("conclusion", "boundary_results"))
+    known = sample(name).expected
     first = conclusion["first_divergence"] or {"boundary": None, "uncompared_before": [], "predecessors_complete": True}
     assert first["boundary"] == known["first_divergence"]
     assert first["uncompared_before"] == known["uncompared_before"]
@@ -42,11 +31,10 @@ def test_what_is_said_of_a_real_pair(answered: tuple[Sample, dict[str, Any], dic
         assert row["status"] == "EXACT" or row["boundary"] in known.get("evidence_missing", [])
 
 
-def test_inputs_recorded_after_the_call_are_no_evidence(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+def test_inputs_recorded_after_the_call_are_no_evidence(sample: Callable[[str], Sample], diagnosed: Callable[[str], Path]) -> None:
     """A module input that a release before 26.2 recorded after the call, and that equals an output, is never NOT_EXACT."""
     pair = sample("mini_tensor-26.1-against-26.2")
-    run_command("diagnose.py", "--train", pair.train, "--infer", pair.infer, "--mapping", pair.mapping, "--output-dir", tmp_path)
-    rows = json.loads((tmp_path / "boundary_results.json").read_text())["boundaries"]
+    rows = json.loads((diagnosed(pair.name) / "boundary_results.json").read_text())["boundaries"]
     by_status: dict[str, list[str]] = {}
     for row in rows:
         by_status.setdefault(row["status"], []).append(row["boundary"])

@@ -15,13 +15,15 @@ COLLECTOR = ROOT / "skills/accuracy/rl-prefill-consistency-dump"
 # A room is a module or a folder of dump_analysis; numbers leave room for what is between.
 FLOOR = {
     "msprobe_files": 0,
-    "artefacts": 1, "boundaries": 1, "floats": 1, "sides": 1, "cli": 1,
-    "wording": 2, "layouts": 2, "ulps": 2, "grids": 2,
+    "artefacts": 1, "boundaries": 1, "floats": 1, "joined_tensors": 1, "cli": 1,
+    "wording": 2, "layouts": 2, "ulps": 2, "grids": 2, "sides": 2,
+    "statistics": 3, "stated_words": 4, "stated_rows": 5, "stated_summary": 8,
     "tensors": 3, "tally": 3, "train_log": 3,
-    "comparable": 4, "mapping": 4, "pairs": 4,
+    "assembly": 4, "pt_writer": 1, "assembled_files": 5, "comparable": 4, "pairs": 4,
+    "mapping": 5,
     "tokens": 5, "measure": 5, "weights": 5, "probe": 5,
     "gate": 6,
-    "divergence": 8, "chain": 8, "causes": 8,
+    "replicas": 8, "divergence": 8, "chain": 8, "causes": 8,
     "findings": 9,
     "conclusion": 10,
     "pipeline": 11,
@@ -109,3 +111,17 @@ def test_no_tracked_file_is_large() -> None:
     sizes = {path: path.stat().st_size for path in files if path.is_file()}
     assert max(sizes.values()) <= 1 << 20
     assert sum(size for path, size in sizes.items() if (ROOT / "tests/samples") in path.parents) <= 24 << 20
+
+
+# What mapping/ is made of, lowest first; the modules beside these packages stand on top of them all.
+_STOREYS = ["recorded", "contents", "tokens", "ranks", "joining", "naming", "rows", "stated"]
+
+
+def test_a_storey_of_the_mapping_imports_only_from_lower_ones() -> None:
+    """Naming must not decide what is joined, nor joining what was recorded."""
+    mapping = SCRIPTS / "dump_analysis/mapping"
+    assert {path.name for path in mapping.iterdir() if path.is_dir() and path.name != "__pycache__"} == set(_STOREYS)
+    for storey, path in ((storey, path) for storey in _STOREYS for path in sorted((mapping / storey).glob("*.py"))):
+        found = re.findall(r"^from dump_analysis\.mapping(?:\.(\w+))?[. ]", path.read_text(), re.MULTILINE)
+        above = [other for other in found if other != storey and _STOREYS.index(other) >= _STOREYS.index(storey)]
+        assert not above, f"{path.name} of {storey} imports from {above}"

@@ -28,6 +28,7 @@ def main() -> int:
         "train",
         "infer",
         "mapping",
+        "plan",
         "train-config",
         "infer-config",
         "train-log",
@@ -46,20 +47,20 @@ def main() -> int:
 
     folder = Path(args.output_dir)
     given = {"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config}
-    given["--train-log"] = args.train_log
+    given |= {"--train-log": args.train_log, "--plan": args.plan}
     pipeline.require_files(given)
     pipeline.refuse_inside(folder, args.train + args.infer)
     answers = [folder / pipeline.LAYER_MAP, folder / pipeline.RESULTS, folder / pipeline.CONCLUSION]
-    if args.mapping is None:
-        pipeline.keep_written_by_hand(folder / pipeline.MAPPING)
+    before = pipeline.standing(folder / pipeline.MAPPING) if args.mapping is None else None
     log = train_log.read(args.train_log) if args.train_log else None
     pipeline.forget(answers, list(given.values()))
     _, probed = pipeline.probe_step(args.train, args.infer, folder / pipeline.PROBE)
     train, infer = pipeline.open_pair(args.train, args.infer)
-    full, mapped = pipeline.mapping_step(train, infer, args.mapping)
+    with pipeline.saying_not_run(train, infer, folder):
+        full, mapped = pipeline.mapping_step(train, infer, args.mapping, args.plan)
     mapping = declared.with_unmapped(full, train, infer)
     if args.mapping is None:
-        digest = pipeline.write_mapping(folder / pipeline.MAPPING, mapping, args.lang)
+        digest = pipeline.write_mapping(folder / pipeline.MAPPING, mapping, args.lang, before)
     else:
         digest = io.write(folder / pipeline.MAPPING, mapping)
     _, gated = pipeline.gate_step(train, infer, mapping, digest, folder / pipeline.RESULTS, quiet=args.quiet)

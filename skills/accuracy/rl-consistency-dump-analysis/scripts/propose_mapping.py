@@ -11,7 +11,7 @@ except ModuleNotFoundError:
     print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr)
     sys.exit(2)
 
-EPILOG = f"""reads:   two dumps, one unit a side; never changes them
+EPILOG = f"""reads:   two dumps, of one unit or of several ranks, stages and steps; never changes them
 writes:  semantic_mapping.json (--output), and layer_map.md beside it: the same as tables for people
 
 {cli.EXIT_CODES}
@@ -22,7 +22,7 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.share("train", "infer", "output", "lang", "json", "quiet", required=("train", "infer"))
+    parser.share("train", "infer", "plan", "output", "lang", "json", "quiet", required=("train", "infer"))
     args = parser.parse_args()
 
     from dump_analysis import pipeline
@@ -30,14 +30,15 @@ def main() -> int:
     from dump_analysis.mapping import declared
     from dump_analysis.wording import render, text_of
 
+    pipeline.require_files({"--plan": args.plan})
     output = Path(args.output or pipeline.MAPPING)
     pipeline.refuse_inside(output, args.train + args.infer)
-    pipeline.keep_written_by_hand(output)
+    before = pipeline.standing(output)
     pipeline.forget([output, output.parent / pipeline.LAYER_MAP], [])
     train, infer = pipeline.open_pair(args.train, args.infer)
-    found, told = pipeline.propose_step(train, infer)
+    found, told = pipeline.propose_step(train, infer, args.plan)
     mapping = declared.with_unmapped(found, train, infer)
-    pipeline.write_mapping(output, mapping, args.lang)
+    pipeline.write_mapping(output, mapping, args.lang, before)
     cli.warn(told.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(mapping), end="")

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from . import causes
+from . import causes, stated_summary
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
-from .artefacts.common import Worded
+from .artefacts.common import Modules, Worded
 from .artefacts.conclusion import (
     Conclusion,
     Consistency,
@@ -19,6 +19,7 @@ from .artefacts.probe import Probe
 from .artefacts.semantic_mapping import SemanticMapping
 from .boundaries import INPUTS
 from .findings import evidence, find
+from .replicas import differing
 from .weights import WeightsCompared, compared
 from .wording import word
 
@@ -36,7 +37,7 @@ def conclude(
     """
     weights = compared(results.weights)
     modules = {row.boundary: row.module for row in [*mapping.boundaries, *mapping.weights] if row.module} if mapping else {}
-    findings = find(results, weights, modules)
+    findings = find(results, weights, modules, differing(mapping))
     gaps = [result for result in [*results.boundaries, *results.weights] if result.status in GAPS]
     cut_short = _cut_short(facts)
     consistency = _consistency(results, findings, weights, cut_short)
@@ -49,7 +50,7 @@ def conclude(
         hypotheses=causes.hypotheses(results, mapping, weights, findings, facts),
         spans=[],
         evidence_missing=[Uncompared(gap.boundary, gap.reason or word("no_reason"), None) for gap in gaps],
-        would_decide=[] if consistency == "consistent" else _would_decide(results, findings, gaps, cut_short),
+        would_decide=[] if consistency == "consistent" else _would_decide(results, findings, gaps, cut_short, modules),
         account=None,
         metrics=metrics,
         inputs=list(inputs),
@@ -66,7 +67,7 @@ def _cut_short(facts: Probe | None) -> list[str]:
 def _consistency(results: BoundaryResults, findings: Sequence[Finding], weights: WeightsCompared, cut_short: Sequence[str]) -> Consistency:
     if any(finding.character == "logic" for finding in findings):
         return "inconsistent"
-    return "consistent" if results.overall == "exact" and not weights.differing and not cut_short else "undecided"
+    return "consistent" if results.overall == "exact" and not (weights.differing or cut_short or findings) else "undecided"
 
 
 # --- words ---
@@ -79,7 +80,8 @@ def _summary(
     weights: WeightsCompared,
     cut_short: Sequence[str],
 ) -> list[Worded]:
-    return [_summary_verdict(results, findings, weights, cut_short), _summary_first(results), _summary_counts(results, mapping, weights)]
+    first = stated_summary.second(results, mapping) or _summary_first(results)
+    return [_summary_verdict(results, findings, weights, cut_short), first, _summary_counts(results, mapping, weights)]
 
 
 def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], weights: WeightsCompared, cut_short: Sequence[str]) -> Worded:
@@ -99,6 +101,9 @@ def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], weig
         return word("sum_weights_apart", n=exact, weights=names)
     if results.overall == "exact":
         return word("sum_exact_cut", n=exact, sides=list(cut_short)) if cut_short else word("sum_exact", n=exact)
+    stated = stated_summary.verdict(results) if not exact else None
+    if stated is not None:
+        return stated
     if exact or gaps:
         return word("sum_exact_gaps", n=exact, gaps=gaps) if exact else word("sum_only_gaps", gaps=gaps)
     return word("sum_only_weights", n=weights.compared, equal=weights.equal)
@@ -128,13 +133,17 @@ def _summary_counts(results: BoundaryResults, mapping: SemanticMapping | None, w
     differ = weights.compared - weights.equal
     of_weights = word("count_weights", all=len(results.weights), equal=weights.equal, differ=differ, gaps=weights.gaps)
     left = mapping.unmapped if mapping else None
-    if left is None:
+    if left is None or stated_summary.verdict(results) is not None:  # without tensors nothing tells what equals a named one
         return word("sum_counts", boundaries=boundaries, weights=of_weights)
     return word("sum_counts_left", boundaries=boundaries, weights=of_weights, train=len(left.train), infer=len(left.infer))
 
 
 def _would_decide(
-    results: BoundaryResults, findings: Sequence[Finding], gaps: Sequence[BoundaryResult], cut_short: Sequence[str]
+    results: BoundaryResults,
+    findings: Sequence[Finding],
+    gaps: Sequence[BoundaryResult],
+    cut_short: Sequence[str],
+    modules: dict[str, Modules],
 ) -> list[Worded]:
     wanted = [word("decide_dump", side=side) for side in cut_short]
     wanted += [word("decide_weight", weights=finding.boundaries) for finding in findings if "weights" in finding.confirmed_by]
@@ -144,6 +153,8 @@ def _would_decide(
             wanted.append(word("decide_gap", names=first.uncompared_before))
         of_inputs = first.boundary in INPUTS
         wanted.append(word("decide_inputs" if of_inputs else "decide_replay", boundary=first.boundary))
-    if gaps and results.first_divergence is None:
-        wanted.append(word("decide_gap", names=[gap.boundary for gap in gaps]))
+    tensors, others = stated_summary.wanted(gaps, modules)
+    wanted += [tensors] if tensors is not None else []
+    if others and results.first_divergence is None:
+        wanted.append(word("decide_gap", names=[gap.boundary for gap in others]))
     return wanted

@@ -14,22 +14,34 @@ from .artefacts.boundary_results import DIVERGED, BoundaryResult, BoundaryResult
 from .artefacts.common import Modules, Worded
 from .artefacts.conclusion import Character, Finding, FindingSide, Size
 from .boundaries import INPUTS, layer_of, made_by
+from .replicas import DifferingReplica
 from .weights import DifferingWeight, WeightsCompared
 from .wording import word
 
 
-def find(results: BoundaryResults, weights: WeightsCompared, modules: dict[str, Modules]) -> list[Finding]:
-    """The findings in the order of their boundaries. ``modules``: the modules of each boundary, where known."""
+def find(
+    results: BoundaryResults, weights: WeightsCompared, modules: dict[str, Modules], replicas: Sequence[DifferingReplica] = ()
+) -> list[Finding]:
+    """The findings in the order of their boundaries. ``modules``: the modules of each boundary, where known.
+
+    ``replicas``: what the ranks of one side hold differently.
+    """
     places = {result.boundary: at for at, result in enumerate(results.boundaries)}
-    found = [_of_input(result, modules) for result in results.boundaries if result.boundary in INPUTS and _differs(result)]
+    inputs = [result for result in results.boundaries if result.boundary in INPUTS and _differs(result)]
+    start = _onset(inputs)
+    found = [_of_input(result, start, results.boundaries, modules) for result in inputs]
     alone = next((result for result in results.boundaries if nonfinite_side(result) is not None), None)
     if alone is not None:
         found.append(_of_nonfinite(alone, modules))
     found += [_of_weight(weight, modules) for weight in weights.differing]
+    found += [_of_replica(replica, modules) for replica in replicas]
     first = results.first_divergence
     explained = {boundary for finding in found for boundary in finding.boundaries}
-    if first is not None and not {first.boundary} & (explained | {made_by(boundary) for boundary in explained}):
+    explained |= {made_by(boundary) for boundary in explained}
+    if first is not None and first.boundary not in explained:
         found.append(_left_open(results.boundaries[places[first.boundary]], first, places[first.boundary], modules))
+    elif inputs and (before := _before(results.boundaries, start)) is not None and before.boundary not in explained:
+        found.append(_apart_before(before, inputs, start, modules))
     # A weight stands where the boundary that it makes stands; one that makes none that was compared, at the end.
     found = [_with_growth(finding, first, results.boundaries) for finding in found]
     found.sort(key=lambda finding: places.get(finding.boundary, places.get(made_by(finding.boundary), len(places))))
@@ -38,15 +50,23 @@ def find(results: BoundaryResults, weights: WeightsCompared, modules: dict[str, 
 
 def _differs(result: BoundaryResult) -> bool:
     """Whether values or shapes differ; equal values in another format do not."""
-    return result.status in DIVERGED and (result.status == "SHAPE_DIFF" or bool(result.unequal and result.unequal.count))
+    unlike = result.status == "SHAPE_DIFF" or result.unequal is None or bool(result.unequal.count)
+    return result.status in DIVERGED and unlike
 
 
 def evidence(result: BoundaryResult) -> Worded:
     """What was measured at one boundary, in a sentence."""
     if isinstance(result.shape, SidesShape):
         return word("shapes_differ", boundary=result.boundary, train=result.shape.train, infer=result.shape.infer)
+    if _by_digest(result) and result.reason is not None:
+        return word("compared_digests", boundary=result.boundary, what=result.reason)
     unequal = result.unequal.count if result.unequal else 0
     return word("compared_bytes", boundary=result.boundary, unequal=unequal, of=elements(result), max=result.max_abs_diff or 0.0)
+
+
+def _by_digest(result: BoundaryResult) -> bool:
+    """Whether digests alone say that two values differ: how many elements do is not known then."""
+    return result.status == "NOT_EXACT" and result.unequal is None
 
 
 def nonfinite_side(result: BoundaryResult) -> Literal["train", "infer"] | None:
@@ -105,9 +125,35 @@ def _size(results: Sequence[BoundaryResult]) -> Size:
     )
 
 
-def _of_input(result: BoundaryResult, modules: dict[str, Modules]) -> Finding:
+def _onset(inputs: Sequence[BoundaryResult]) -> int:
+    """The token from which ids or positions differ: a causal model computes what comes before it from equal inputs."""
+    onsets = [result.where.onset_token if result.where is not None else None for result in inputs]
+    return min((0 if onset is None else onset for onset in onsets), default=0)
+
+
+def _begins(result: BoundaryResult) -> int | None:
+    """The first token that differs at a boundary behind the inputs; None where none does, or where it is not known."""
+    behind = result.boundary not in INPUTS and result.status in DIVERGED
+    return result.where.onset_token if behind and result.where is not None else None
+
+
+def _before(boundaries: Sequence[BoundaryResult], start: int) -> BoundaryResult | None:
+    """The first boundary that differs at tokens before the inputs do."""
+    return next((result for result in boundaries if (begins := _begins(result)) is not None and begins < start), None)
+
+
+def _of_input(result: BoundaryResult, start: int, boundaries: Sequence[BoundaryResult], modules: dict[str, Modules]) -> Finding:
     cause = word("inputs_differ", names=result.boundary)
-    return _finding([result], modules, character="logic", cause=cause, evidence=[evidence(result)], confirmed_by="inputs")
+    behind = sum((begins := _begins(other)) is not None and begins >= start for other in boundaries)
+    told = [evidence(result)] + ([word("may_be_of_inputs", n=behind, token=start, names=result.boundary)] if behind else [])
+    return _finding([result], modules, character="logic", cause=cause, evidence=told, confirmed_by="inputs")
+
+
+def _apart_before(result: BoundaryResult, inputs: Sequence[BoundaryResult], start: int, modules: dict[str, Modules]) -> Finding:
+    """What differs at tokens before the inputs do is not their effect, and as open as any first divergence."""
+    names = [each.boundary for each in inputs]
+    why = word("before_inputs", boundary=result.boundary, onset=_begins(result), names=names, token=start)
+    return _open(result, why, modules)
 
 
 def _of_nonfinite(result: BoundaryResult, modules: dict[str, Modules]) -> Finding:
@@ -126,7 +172,35 @@ def _of_weight(weight: DifferingWeight, modules: dict[str, Modules]) -> Finding:
     if any(result.status == "SHAPE_DIFF" for result in weight.results):
         return _finding(weight.results, modules, character="unknown", cause=word("weight_shapes_differ", weights=names), evidence=told)
     cause = word("weight_differs", weights=names, unequal=weight.unequal, of=weight.of)
+    if all(map(_by_digest, weight.results)):
+        cause = word("weight_digests_differ", weights=names)
     return _finding(weight.results, modules, character="logic", cause=cause, evidence=told, confirmed_by="weights")
+
+
+def _of_replica(replica: DifferingReplica, modules: dict[str, Modules]) -> Finding:
+    """Ranks that part: logic for weights and inputs, which nothing rounds; the side is that dump's."""
+    one = replica.found
+    ranks = [f"rank{rank}" for rank in one.ranks]
+    cause = word("ranks_part", side=replica.side, name=replica.boundary, ranks=ranks, unequal=one.unequal)
+    layer = layer_of(replica.boundary)
+    return Finding(
+        id="",
+        boundary=replica.boundary,
+        layers=[] if layer is None else [layer],
+        boundaries=[replica.boundary],
+        module=modules.get(replica.boundary, Modules(None, None)),
+        character="logic" if replica.certain else "unknown",
+        side=replica.side,
+        cause=cause,
+        size=Size(one.unequal, None),
+        evidence=[cause],
+        ruled_out=[],
+        chain=[],
+        rounds=[],
+        confirmed_by=["replicas"],
+        resolvable="unknown",
+        fix=None,
+    )
 
 
 def _with_growth(finding: Finding, first: FirstDivergence | None, boundaries: Sequence[BoundaryResult]) -> Finding:
@@ -145,9 +219,14 @@ def _apart_by(result: BoundaryResult) -> list[Worded]:
 def _left_open(result: BoundaryResult, first: FirstDivergence, before: int, modules: dict[str, Modules]) -> Finding:
     gaps = word("before_gaps", gaps=first.uncompared_before) if first.uncompared_before else word("before_unknown")
     complete = word("before_all_equal", n=before) if first.predecessors_complete else gaps
+    return _open(result, complete, modules)
+
+
+def _open(result: BoundaryResult, last: Worded, modules: dict[str, Modules]) -> Finding:
+    """A difference that is not judged. ``last``: what is said of it after its measures."""
     cause = word("not_judged", boundary=result.boundary, status=result.status)
     seen = causes.fingerprint(result)
-    told = [evidence(result), *_apart_by(result), *([seen] if seen else []), *(result.where.hints if result.where else []), complete]
+    told = [evidence(result), *_apart_by(result), *([seen] if seen else []), *(result.where.hints if result.where else []), last]
     return _finding(
         [result], modules, character="unknown", cause=cause, evidence=told, confirmed_by="fingerprint" if seen is not None else None
     )

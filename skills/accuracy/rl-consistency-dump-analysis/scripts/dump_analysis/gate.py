@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from . import floats, tokens
+from . import floats, stated_rows, tokens
 from .artefacts.boundary_results import BoundaryResult, SidesCount, SidesDtype, SidesOperand, SidesShape, Special, Status, Unequal
 from .artefacts.common import Worded
 from .artefacts.semantic_mapping import MissingRow, Row
@@ -37,8 +37,11 @@ def compare(
     """
     done = [BoundaryResult(row.boundary, row.order, "evidence_missing", reason=row.reason) for row in missing]
     pairs, gaps = find_pairs(rows, train, infer)
+    unsaved = [row for row, gap in gaps if gap.reason.kind == "statistics_only_tensor"]
+    done += stated_rows.results(unsaved, train, infer)
     for row, gap in gaps:
-        done.append(_gap_result(row, gap, None))
+        if row not in unsaved:
+            done.append(_gap_result(row, gap, None))
         advance()
     counted = tokens.tokens_of(pairs)
     widths = heads.widths(pairs, counted.shape if counted else None)

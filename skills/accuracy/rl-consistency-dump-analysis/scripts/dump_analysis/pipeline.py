@@ -1,6 +1,7 @@
 """The steps of an analysis, each from files to one file: what every command calls and `diagnose` calls in turn."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,21 +12,24 @@ import msgspec
 from msprobe_files import units
 from msprobe_files.errors import DumpError
 
-from . import comparable, conclusion, divergence, gate, probe, sides
-from .artefacts import io, semantic_mapping
-from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResults
+from dump_analysis.mapping import declared, layer_map, whole
+from dump_analysis.mapping.changes import changes
+from dump_analysis.mapping.tokens.token_join import NotJoined
+
+from . import assembled_files, assembly, comparable, conclusion, divergence, gate, probe, sides
+from .artefacts import assembly_plan, io, semantic_mapping
+from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel
 from .artefacts.conclusion import Conclusion, Input
 from .artefacts.probe import Probe, SideFacts
-from .artefacts.semantic_mapping import SemanticMapping
+from .artefacts.semantic_mapping import MissingRow, SemanticMapping
 from .boundaries import is_weight
-from .mapping import declared, layer_map, proposal
 from .sides import Side
 from .train_log import Log
 from .wording import Language, text_of
 
 PROBE, MAPPING, RESULTS, CONCLUSION = "probe.json", "semantic_mapping.json", "boundary_results.json", "conclusion.json"
-LAYER_MAP = "layer_map.md"
+LAYER_MAP, PLAN = "layer_map.md", "assembly_plan.json"
 TRAIN_LOG = "train log"  # its label among the inputs of a conclusion
 
 
@@ -51,40 +55,107 @@ def open_pair(train: Sequence[str], infer: Sequence[str]) -> tuple[Side, Side]:
     return pair
 
 
-def propose_step(train: Side, infer: Side) -> tuple[SemanticMapping, Told]:
-    """Stage 2: the mapping that the dumps themselves tell. Raises DumpError where no tokens join the sides."""
-    found = proposal.propose(train, infer)
+def propose_step(train: Side, infer: Side, plan: str | Path | None = None) -> tuple[SemanticMapping, Told]:
+    """Stage 2: the mapping that the dumps themselves tell, units put together by a plan or by the data.
+
+    Raises DumpError where no tokens join the sides.
+    """
+    found = whole.propose(train, infer, assembly_plan.read(plan) if plan is not None else None)
     remarks = [*(found.mapping.tokens.remarks if found.mapping.tokens is not None else []), *found.remarks]
     return found.mapping, Told([], [remark.text for remark in remarks])
 
 
-def keep_written_by_hand(path: Path) -> None:
-    """Raise DumpError where a proposed mapping would take the place of rows that people wrote, or of a file that cannot be read."""
+def standing(path: Path) -> SemanticMapping | None:
+    """The proposed mapping that a new one is to replace, if there is one.
+
+    Raises DumpError where people wrote rows of it, or where it cannot be read.
+    """
     if not path.is_file():
-        return
+        return None
     try:
-        rows = semantic_mapping.read(path)
+        found = semantic_mapping.read(path)
     except DumpError as error:  # perhaps rows of people with a slip
         raise DumpError(f"Cannot propose a mapping in place of {path}: it cannot be read. {error} Or move it away.") from None
-    if any("declared" in row.basis for row in [*rows.boundaries, *rows.weights]):
+    if any("declared" in row.basis for row in [*found.boundaries, *found.weights]):
         raise DumpError(
             f"Cannot propose a mapping in place of {path}: people wrote rows of it. Hand it in with --mapping, or choose another place."
         )
+    return found
 
 
-def write_mapping(output: Path, mapping: SemanticMapping, language: Language) -> str:
-    """Write a proposed mapping and, beside it, the tables for people; returns the mapping's digest."""
-    io.write_bytes(output.parent / LAYER_MAP, layer_map.layer_map(mapping, language).encode())
+def write_mapping(output: Path, mapping: SemanticMapping, language: Language, before: SemanticMapping | None) -> str:
+    """Write a proposed mapping and, beside it, the tables for people; returns the mapping's digest.
+
+    ``before``: the mapping that stood there; the tables say what changed.
+    """
+    changed = changes(before, mapping) if before is not None else None
+    io.write_bytes(output.parent / LAYER_MAP, layer_map.layer_map(mapping, language, changed).encode())
     return io.write(output, mapping)
 
 
-def mapping_step(train: Side, infer: Side, mapping: str | Path | None) -> tuple[SemanticMapping, Told]:
+@contextmanager
+def saying_not_run(train: Side, infer: Side, folder: Path) -> Iterator[None]:
+    """Where no tokens join the sides, leave a mapping without rows, and results and a conclusion that say so; the error goes on."""
+    try:
+        yield
+    except NotJoined as error:
+        left, right = (SideLabel(side.label, side.digest) for side in (train, infer))
+        gap = MissingRow("input_ids", 0, error.reason, [], [])
+        digest = io.write(folder / MAPPING, SemanticMapping(train=left, infer=right, evidence_missing=[gap]))
+        rows = [BoundaryResult(gap.boundary, gap.order, "MISSING", reason=gap.reason)]
+        results = BoundaryResults(
+            train=left,
+            infer=right,
+            mapping=FileDigest(digest),
+            boundaries=rows,
+            weights=[],
+            first_divergence=None,
+            counts=divergence.counts(rows),
+            overall=divergence.overall(rows, []),
+        )
+        io.write(folder / RESULTS, results)
+        conclude_step(folder, folder / CONCLUSION, {})
+        raise
+
+
+def assemble_step(
+    train: Side, infer: Side, plan: str | Path | None, folder: Path, *, quiet: bool
+) -> tuple[assembly_plan.AssemblyPlan, Told]:
+    """Write each side of several units as one dump under ``folder``, and the plan that says how. Raises DumpError where neither is.
+
+    Where ranks and dump steps both cut a tensor, each step is put together first, then the steps (plans of steps: ``*.stepN.json``).
+    """
+    made = whole.assembled(train, infer, assembly_plan.read(plan) if plan is not None else None)
+    if made.train is None and made.infer is None:
+        raise DumpError("Cannot assemble: each side is one unit already. Compare them with diagnose.py.")
+    given = {side.label: side for side in (train, infer)}
+    between = folder / ".steps"
+    try:
+        for label, plans in made.by_step.items():
+            assembled_files.write_dump([assembly.assemble(given[label], own) for own in plans], between / label)
+            given[label] = sides.open_side(label, [str(between / label)])
+        again = whole.assembled(given["train"], given["infer"]) if made.by_step else made
+        both = [one for one in (again.train, again.infer) if one is not None]
+        with _progress(sum(len(one.side.by_name) for one in both), quiet=quiet) as advance:
+            for one in both:
+                assembled_files.write_dump([one], folder / one.side.label, advance)
+    finally:
+        shutil.rmtree(between, ignore_errors=True)
+    for label, plans in made.by_step.items():
+        for number, own in enumerate(plans):
+            assembly_plan.write(folder / f"{PLAN.removesuffix('.json')}.step{number}.json", assembly_plan.AssemblyPlan(**{label: own}))
+    assembly_plan.write(folder / PLAN, again.plan)
+    told = [remark.text for remark in made.remarks if remark.kind != "cut_twice"]
+    return again.plan, Told([], told)
+
+
+def mapping_step(train: Side, infer: Side, mapping: str | Path | None, plan: str | Path | None = None) -> tuple[SemanticMapping, Told]:
     """Stage 2: the mapping that people wrote, completed on the two dumps; None: the one that the dumps tell.
 
     Rows that were made for other dumps lose what joined them there: they are declared, no more.
     """
     if mapping is None:
-        return propose_step(train, infer)
+        return propose_step(train, infer, plan)
     given = semantic_mapping.read(mapping)
     foreign = [
         side.label for side, stated in ((train, given.train), (infer, given.infer)) if stated is not None and stated.digest != side.digest

@@ -154,6 +154,79 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: nothing tells which forward to compare, those with {entries} match equally: the first was; {aside} tensors are left aside",
         "{side}：{entries} 开始的各次前向同样相符，没有依据判定应比较哪一次：比较的是第一次；{aside} 个张量被搁置",
     ),
+    # --- which token is which ---
+    "no_ids": (
+        "the dump of {sides} records no token ids (integers, at least {n} of more than two values), and the first activations do not tell",
+        "{sides} 的采集没有记录 token id（至少 {n} 个整数且多于两种取值），首批激活也无法区分 token",
+    ),
+    "ids_apart": (
+        "token ids differ at positions {at} of {of}: fewer than half of the token ids of the two sides agree",
+        "在 {of} 个位置中，token id 在 {at} 处不同：两侧一致的 token id 不到一半",
+    ),
+    "rows_apart": (
+        (
+            "a side records no token ids, and the embedding outputs do not correspond token by token: "
+            "rows differ at positions {at} of {of}, fewer than half agree"
+        ),
+        "有一侧没有记录 token id，而 embedding 输出不能逐 token 对应：在 {of} 个位置中第 {at} 行不同，一致的不到一半",
+    ),
+    "ids_at_lag": (
+        "the token ids agree only at a lag of {n}: on {side} {n} tokens come before them, {what}",
+        "token id 只在错开 {n} 个位置后才一致：{side} 一侧前面多出 {n} 个 token，{what}",
+    ),
+    "first_twice": ("its first token stands twice (double BOS)", "首个 token 重复出现（双 BOS）"),
+    "shifted": ("it is shifted", "整体错位"),
+    "joined_by_rows": (
+        "{sides}: no token ids were recorded; tokens are joined by equal rows of the first activation",
+        "{sides}：没有记录 token id；token 按首个激活中相等的行对应",
+    ),
+    "sequences_joined": ("{n} sequences are joined, in one order on both sides", "{n} 个序列相对应，两侧顺序相同"),
+    "sequences_permuted": (
+        "{n} sequences are joined, which infer ran in another order; tokens are numbered as train has them",
+        "{n} 个序列相对应，infer 侧的顺序不同；token 按 train 侧的顺序编号",
+    ),
+    "sequences_alike": (
+        "{n} of {of} joined sequences hold the ids of another one: these are joined in the order in which each side ran them",
+        "{of} 个已对应的序列中有 {n} 个与另一个序列的 token id 相同：按两侧各自运行的顺序对应",
+    ),
+    "may_be_of_inputs": (
+        "at {n} further boundaries only tokens from {token} on differ, where {names} differ too: that may be their effect",
+        "另有 {n} 个边界只在 token {token} 及其后不同，而那里的 {names} 也不同：可能是其影响",
+    ),
+    "before_inputs": (
+        "{boundary} differs from token {onset} on; {names} differ only from token {token} on: before that it is not their effect",
+        "{boundary} 从 token {onset} 起不同，而 {names} 从 token {token} 起才不同：在此之前的差异不是其影响",
+    ),
+    "rows_shifted": (
+        (
+            "one token apart: row t of train is row t + ({lag}) of infer, compared after that shift; "
+            "check whether the training loop pairs them so"
+        ),
+        "相差一个 token：train 的第 t 行对应 infer 的第 t + ({lag}) 行，按此错位比较；请核对训练循环是否也这样配对",
+    ),
+    "alignment": ("{boundary}: {what}", "{boundary}：{what}"),
+    "other_rows": (
+        "{side} holds the logits of the last token of each sequence only: of {n} other tokens it has none",
+        "{side} 只有每个序列最后一个 token 的 logits：其余 {n} 个 token 没有",
+    ),
+    "candidates": ("{what}; candidates: {candidates}", "{what}；候选：{candidates}"),
+    "by_module": (
+        "other vectors hold the same values: told by the module that holds it",
+        "另有取值相同的向量：由所在模块判定",
+    ),
+    "map_changed": ("Changed since the mapping that stood here before", "与此处先前的映射相比的变化"),
+    "row_changed": ("{boundary}: {side} was {before}, is {after}", "{boundary}：{side} 原为 {before}，现为 {after}"),
+    "row_new": ("{boundary}: new", "{boundary}：新增"),
+    "row_gone": ("{boundary}: gone", "{boundary}：不再存在"),
+    "row_joined": ("{boundary}: compared now, had no counterpart", "{boundary}：现可比较，先前没有对应"),
+    "row_parted": ("{boundary}: has no counterpart any more", "{boundary}：不再有对应"),
+    "row_cut": ("{boundary}: other ops on {side}", "{boundary}：{side} 的步骤改变"),
+    "row_module": (
+        "{boundary}: {side}: made in {before} before, in {after} now",
+        "{boundary}：{side} 的所在模块原为 {before}，现为 {after}",
+    ),
+    "row_basis": ("{boundary}: joined by {before} before, by {after} now", "{boundary}：依据原为 {before}，现为 {after}"),
+    "map_unchanged": ("no row changed", "没有任何行改变"),
     # --- mapping proposed from the data ---
     "no_counterpart": (
         "{side} recorded no tensor of {what}: no module that was recorded takes or returns it",
@@ -187,6 +260,88 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: without construct.json nesting and starts are not known; what is made between calls is placed less surely",
         "{side}：缺少 construct.json，嵌套与开始时刻未知；在调用之间产生的值定位得不够可靠",
     ),
+    # --- experts ---
+    "choice_as_map": (
+        "{side} recorded the router's choice over all experts, the other side only of the chosen ones: nothing to compare one by one",
+        "{side} 按全部专家记录路由选择，另一侧只记录被选中的专家：无法逐一比较",
+    ),
+    "choice_order": (
+        "{n} of {of} tokens hold the same experts in another order: column by column only that order would be compared",
+        "{of} 个 token 中有 {n} 个选中的专家相同但次序不同：逐列比较只会比较次序",
+    ),
+    "choice_in_order": (
+        "{n} of {of} tokens hold the same experts in another order; compared as recorded",
+        "{of} 个 token 中有 {n} 个选中的专家相同但次序不同；按记录的次序比较",
+    ),
+    "experts_together": (
+        "{side} records none of its experts' values apart: all experts run in one module",
+        "{side} 没有分开记录各专家的值：全部专家在一个模块中计算",
+    ),
+    "experts_weighted": (
+        "the experts' rows of {side} are already multiplied by the router's weights, those of the other side are not",
+        "{side} 的专家输出已乘路由权重，另一侧没有",
+    ),
+    "expert_rows": (
+        "the rows of {n} tokens, found by their values in the experts' input; train recorded {train}, infer {infer}",
+        "按专家输入的数值找到的 {n} 个 token 的行；train 记录了 {train} 行，infer 记录了 {infer} 行",
+    ),
+    "expert_without_tokens": (
+        "no joined token went through this expert on both sides (train: {train} tokens, infer: {infer})",
+        "没有 token 在两侧都经过该专家（train：{train} 个，infer：{infer} 个）",
+    ),
+    # --- several units a side ---
+    "units_aside": (
+        "{side}: left out, as they ran other tokens or none: {units}",
+        "{side}：以下采集运行的是其他 token 或没有 token，未使用：{units}",
+    ),
+    "steps_alike": (
+        "{side}: step {taken} is compared; these steps ran the same tokens, and nothing tells which is meant: {others}",
+        "{side}：比较的是 step {taken}；以下 step 运行了同样的 token，无从判断应取哪一个：{others}",
+    ),
+    "chunks_joined": (
+        "{side}: one prompt in several dump steps (chunked prefill or a cached prefix), joined by tokens [step, first, stop]: {spans}",
+        "{side}：一个 prompt 分在多个 dump step 中（分块 prefill 或缓存前缀），按 token 拼接 [step, 起, 止]：{spans}",
+    ),
+    "context_zigzag": (
+        "{side}: {n} ranks hold other tokens of one prompt each, in zigzag order (context parallel); joined in the order of the prompt",
+        "{side}：{n} 个 rank 以 zigzag 次序各持有一个 prompt 的不同 token（context parallel），已按 prompt 的次序拼接",
+    ),
+    "context_plain": (
+        "{side}: {n} ranks hold other tokens of one prompt each, rank after rank (context parallel); joined in that order",
+        "{side}：{n} 个 rank 按 rank 次序各持有一个 prompt 的不同 token（context parallel），已按此拼接",
+    ),
+    "shards_joined": ("{side}: {n} ranks hold shards of one forward and are joined", "{side}：{n} 个 rank 各持有同一次前向的分片，已拼接"),
+    "replicas_joined": (
+        "{side}: {n} ranks hold copies of one forward; the first is compared",
+        "{side}：{n} 个 rank 持有同一次前向的副本，比较其中第一个",
+    ),
+    "stages_joined": ("{side}: {n} pipeline stages are joined", "{side}：{n} 个流水线阶段已拼接"),
+    "unplaced": (
+        "{side}: {n} tensors fit no way of joining the ranks and are compared with nothing: {names}",
+        "{side}：{n} 个张量不符合任何一种 rank 拼接方式，未参与比较：{names}",
+    ),
+    "cut_twice": (
+        "{side}: {n} tensors are cut by ranks and by dump steps at once and not compared: run assemble_dump.py, then compare what it made",
+        "{side}：{n} 个张量同时按 rank 和 dump step 切开，未参与比较：请先用 assemble_dump.py 组装，再比较其结果",
+    ),
+    "ranks_disagree": (
+        "{side}: {n} tensors that the ranks should hold alike differ between them: {names}",
+        "{side}：{n} 个本应在各 rank 上相同的张量彼此不同：{names}",
+    ),
+    "not_assembled": (
+        "{side}: {n} tensors of the plan cannot be put together; the first is {name}: {why}",
+        "{side}：方案中的 {n} 个张量无法拼接；首个为 {name}：{why}",
+    ),
+    "ranks_part": (
+        "{side}: {name} is not the same on its ranks ({ranks}): {unequal} elements differ, though each should hold a copy",
+        "{side}：{name} 在各 rank（{ranks}）上不一致：{unequal} 个元素不同，而它们本应是同一份副本",
+    ),
+    "ranks_missing": (
+        "{side}: it holds a part of each matrix of the other side (about {share} of the rows): ranks are missing, hand in all of the step",
+        "{side}：只持有对侧每个矩阵的一部分（约 {share} 的行）：缺少 rank，请给出该 step 的全部 rank",
+    ),
+    "holds_a_part": ("{side} holds a part of it only: ranks are missing", "{side} 只持有其中一部分：缺少 rank"),
+    "not_flat": ("its parts cannot be joined in one step: {why}; assemble the dump first", "其各部分无法一步拼接：{why}；请先组装该 dump"),
     "few_tokens": (
         "only {n} tokens are joined: signatures of so few say little, weights and data flow join the rows",
         "只有 {n} 个 token 相对应：这么少的签名说明不了多少，各行靠权重与数据流对应",
@@ -443,6 +598,121 @@ TABLE: dict[str, tuple[str, str]] = {
     "decide_replay": ("recomputing {boundary} on each side from its own recorded inputs", "用各侧自己记录的输入重新计算 {boundary}"),
     "decide_gap": ("recording or mapping {names}", "记录或映射 {names}"),
     "decide_dump": ("a complete dump of {side}", "{side} 的完整采集"),
+    # --- statistics and digests ---
+    "by_statistics": (
+        "no tensors were saved on {sides}: rows rest on structure, order and statistics, which never show that two tensors are equal",
+        "{sides} 没有保存张量：各行依据结构、次序与统计量，而统计量永远不能证明两个张量相等",
+    ),
+    "token_rows_apart": (
+        "train ran {train} token rows and infer {infer}: statistics of activations are of other tokens and cannot be compared",
+        "train 有 {train} 行 token，infer 有 {infer} 行：激活的统计量来自不同的 token，无法比较",
+    ),
+    "returns_parts": (
+        (
+            "{n} layers of {side} return two parts, such as {entry} ({outputs}), of what those of {other} return as one sum ({total}): "
+            "outputs of such layers differ though what they compute agrees; the sum is compared where {side} records it, never with a part"
+        ),
+        (
+            "{side} 有 {n} 层返回两个部分，例如 {entry}（{outputs}），而 {other} 的对应层返回它们的和（{total}）：这些层的输出不同，"
+            "尽管其计算一致；只在 {side} 记录了该和的地方比较，从不与其中一部分比较"
+        ),
+    ),
+    "part_by_order": (
+        "cut out in the order of the modules: statistics do not show how the columns of the fused tensor lie",
+        "按模块次序切出：统计量不能表明融合张量的列如何排布",
+    ),
+    "layout_untold": (
+        "{what}: both sides hold it fused, and nothing that was recorded shows how its rows lie",
+        "{what}：两侧都把它融合存放，已记录的内容无法表明各行如何排布",
+    ),
+    "digest_equal": ("equal by digest ({digest})", "摘要相等（{digest}）"),
+    "digest_differs": ("digests differ: {train} on train, {infer} on infer", "摘要不同：train 为 {train}，infer 为 {infer}"),
+    "digest_differs_alike": (
+        (
+            "digests differ ({train} on train, {infer} on infer) though all statistics are equal: the values stand in another order, or "
+            "msprobe took a digest on a CPU after a module that works in place had changed the tensor"
+        ),
+        (
+            "摘要不同（train {train}，infer {infer}），而全部统计量相等：数值的次序不同，"
+            "或者 msprobe 在 CPU 上求摘要时，原地计算的模块已改动了该张量"
+        ),
+    ),
+    "compared_digests": ("{boundary}: {what}", "{boundary}：{what}"),
+    "weight_digests_differ": (
+        "different on the two sides, by their digests: {weights}",
+        "两侧不同（按摘要）：{weights}",
+    ),
+    "digest_blind": (
+        "both digests are {digest}, an exclusive or of 8-byte words: any order of the words has the same, so it does not show equality",
+        "两侧摘要均为 {digest}，它是 8 字节字的异或：字的任何次序都相同，不能证明相等",
+    ),
+    "digest_fused": (
+        "digests of the tensor that holds {names} differ ({train} on train, {infer} on infer): one of them does, or they lie otherwise",
+        "存放 {names} 的融合张量的摘要不同（train {train}，infer {infer}）：其中至少一个不同，或排布不同",
+    ),
+    "digest_releases": (
+        "digests differ, but msprobe before 8.2 takes them of bfloat16 widened to float32, and one side may be of such a release",
+        "摘要不同，但 8.2 之前的 msprobe 对扩展为 float32 的 bfloat16 求摘要，其中一侧可能属于此类版本",
+    ),
+    "digest_no_rows": (
+        "a digest is of a whole tensor of one dtype: the mapping cuts or joins it, or dtype or shape differ",
+        "摘要针对同一 dtype 的整个张量：此处映射对其做了切分或拼接，或者 dtype、形状不同",
+    ),
+    "stats_agree": (
+        "statistics cannot be told apart ({what}); they never show equality",
+        "统计量无法区分（{what}）；但它们永远不能证明相等",
+    ),
+    "stats_disagree": ("statistics disagree: {what}", "统计量不一致：{what}"),
+    "stats_untold": ("statistics cannot tell: {why}", "统计量无法判断：{why}"),
+    "stats_step": (
+        "{name} {train} on train, {infer} on infer, {steps} steps of {step} apart",
+        "{name}：train {train}，infer {infer}，相差 {steps} 个步长（{step}）",
+    ),
+    "stats_of_integers": ("extremes {train} on train, {infer} on infer", "极值：train {train}，infer {infer}"),
+    "stats_not_finite": ("not finite on one side alone: {train} on train, {infer} on infer", "仅一侧非有限：train {train}，infer {infer}"),
+    "stats_not_finite_both": ("not finite on both sides", "两侧都含非有限值"),
+    "stats_together": ("{names} together: {what}", "{names} 合在一起：{what}"),
+    "stats_extremes": ("norm and mean agree, single elements do not: {what}", "范数与均值一致，个别元素不一致：{what}"),
+    "stats_of_part": (
+        "{side} records statistics of a whole of which this is a part",
+        "{side} 只记录了整体的统计量，此处是其中一部分",
+    ),
+    "stats_of_sum": (
+        "{side} records two parts apart: their statistics do not give those of the sum",
+        "{side} 分别记录两个部分：由它们的统计量得不出和的统计量",
+    ),
+    "stats_other_rows": ("{train} elements on train, {infer} on infer", "train 有 {train} 个元素，infer 有 {infer} 个"),
+    "sum_stats_agree": (
+        (
+            "No tensor was compared: statistics agree at {n} of the {of} boundaries that have them ({layers}), {untold} cannot be told, "
+            "none disagrees; they never show equality."
+        ),
+        "没有比较任何张量：有统计量的 {of} 个边界中有 {n} 个一致（{layers}），{untold} 个无法判断，没有不一致；但它们永远不能证明相等。",
+    ),
+    "sum_stats_disagree": (
+        (
+            "No tensor was compared: of the {of} boundaries that have statistics, these disagree at {n}, first at {first} ({what}); "
+            "rounding or fault is not decided by them."
+        ),
+        "没有比较任何张量：有统计量的 {of} 个边界中有 {n} 个不一致，首个为 {first}（{what}）；统计量不能判定是舍入还是故障。",
+    ),
+    "sum_blind": (
+        (
+            "No tensor was compared: at {n} of {of} boundaries the exclusive or of all words is equal, which any order of the words has; "
+            "it never shows equality."
+        ),
+        "没有比较任何张量：{of} 个边界中有 {n} 个的全部字的异或相等，但字的任何次序都有同样的异或；它永远不能证明相等。",
+    ),
+    "sum_stats_before": (
+        "Statistics agree at the {n} boundaries before {first}; they disagree at {later} of the {left} after it.",
+        "在 {first} 之前的 {n} 个边界上统计量一致；在其后的 {left} 个边界中有 {later} 个不一致。",
+    ),
+    "sum_stats_layers": ("layers {first} to {last}", "第 {first} 至 {last} 层"),
+    "sum_stats_no_layers": ("none of them in a layer", "均不在层内"),
+    "decide_tensors": (
+        'dumping again with task "tensor" (task statistics with tensor_list also does), at least of {names}',
+        '以 task "tensor" 重新采集（task statistics 加 tensor_list 亦可），至少包括 {names}',
+    ),
     # --- training log ---
     "log_lacks": ("{file} states no {keys}", "{file} 中没有 {keys}"),
     "log_not_computed": (

@@ -9,9 +9,8 @@ from dump_analysis import floats
 from dump_analysis.artefacts.common import Modules, SideLabel
 from dump_analysis.artefacts.older_mapping import OlderOperand, fitting
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping, Unmapped
+from dump_analysis.mapping import named
 from dump_analysis.sides import Place, Side, resolve
-
-from . import named
 
 
 def complete(mapping: SemanticMapping, train: Side, infer: Side) -> SemanticMapping:
@@ -49,7 +48,14 @@ def with_unmapped(mapping: SemanticMapping, train: Side, infer: Side) -> Semanti
     """
     left = {}
     for side in (train, infer):
-        recorded = [place for places in side.by_name.values() for place in places if place.record.category != "parameters_grad"]
+        own = getattr(mapping.ranks, side.label) if mapping.ranks is not None else None
+        units = None if own is None else {(at.step, at.rank) for at in own.units}
+        recorded = [
+            place
+            for places in side.by_name.values()
+            for place in places
+            if place.record.category != "parameters_grad" and (units is None or (place.unit.place.step, place.unit.place.rank) in units)
+        ]
         left[side.label] = sorted({*named.left_out(mapping, side, recorded), *named.partly_named(mapping, side)})
     return msgspec.structs.replace(mapping, unmapped=Unmapped(left["train"], left["infer"]))
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from msprobe_files.operands import Op, Operand, Source
 
+from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.semantic_mapping import Basis, MissingRow, Row, SemanticMapping
 from dump_analysis.boundaries import layer_of
-from dump_analysis.wording import Language, render, text_of
+from dump_analysis.wording import Language, render, text_of, word
 
 _Item = Row | MissingRow
 _BASIS: dict[Basis, str] = {
@@ -15,8 +16,11 @@ _BASIS: dict[Basis, str] = {
 }  # fmt: skip
 
 
-def layer_map(mapping: SemanticMapping, language: Language) -> str:
-    """The text of layer_map.md: a table of places and one of weights a layer, then what stands in no row."""
+def layer_map(mapping: SemanticMapping, language: Language, changed: Sequence[Worded] | None = None) -> str:
+    """The text of layer_map.md: a table of places and one of weights a layer, then what stands in no row.
+
+    ``changed``: what is not as in the mapping that stood in its place; None where none did.
+    """
 
     def say(kind: str, **values: object) -> str:
         return render(kind, values, language)
@@ -29,6 +33,13 @@ def layer_map(mapping: SemanticMapping, language: Language) -> str:
         coverage = mapping.tokens.coverage
         text += ["", say("map_tokens", joined=coverage.joined, train=coverage.train, infer=coverage.infer)]
         text += [f"- {text_of(remark, language)}" for remark in mapping.tokens.remarks]
+    if changed is not None:
+        text += [
+            "",
+            f"## {say('map_changed')}",
+            "",
+            *(f"- {text_of(sentence, language)}" for sentence in changed or [word("map_unchanged")]),
+        ]
     ordered = _in_order([*mapping.boundaries, *places])
     held = _in_order([*mapping.weights, *weights])
     for section in sorted({*ordered, *held}):

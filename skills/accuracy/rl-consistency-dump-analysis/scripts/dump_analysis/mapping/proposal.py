@@ -1,6 +1,7 @@
 """Joined rows as semantic_mapping.json: names, order, operands, what joined each row, and what has no counterpart."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 import msgspec
@@ -8,32 +9,40 @@ from msprobe_files.operands import Op, Operand
 
 from dump_analysis import tensors
 from dump_analysis.artefacts.common import Modules, SideLabel, Worded
-from dump_analysis.artefacts.semantic_mapping import Basis, MissingRow, Row, SemanticMapping, TokenCoverage, Tokens
+from dump_analysis.artefacts.semantic_mapping import Basis, MissingRow, Row, SemanticMapping
 from dump_analysis.boundaries import INPUTS, layer_of
+from dump_analysis.mapping.joining.join import Joined, JoinedSides, join
+from dump_analysis.mapping.naming.gaps import Extra, Gap, gaps_of
+from dump_analysis.mapping.naming.places import has_role, names_of
+from dump_analysis.mapping.naming.producers import Makers, Producer, maker_of, of_operand
+from dump_analysis.mapping.naming.rowgraph import first_spot
+from dump_analysis.mapping.naming.tails import TailRow, logits_row
+from dump_analysis.mapping.recorded.cuts import cut_op, with_ops
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes
+from dump_analysis.mapping.rows.candidates import by_place, equal_vectors
+from dump_analysis.mapping.rows.partial_rows import whole_rows, whole_weights
+from dump_analysis.mapping.rows.routing import routed_places
+from dump_analysis.mapping.rows.shifted import shifted_rows
+from dump_analysis.mapping.rows.token_notes import row_before, tokens_of, with_open_ids, without_logits
+from dump_analysis.mapping.rows.weight_gaps import MissingWeight, Places, left_rows, missing_weights, routed_of
+from dump_analysis.mapping.rows.weight_rows import Made, WeightRow, covered, permuted_inputs, rows_of_places, stem_of, with_embedding
+from dump_analysis.mapping.stated import stated_proposal
+from dump_analysis.mapping.stated.stated import without_files
 from dump_analysis.sides import Side, resolve
 from dump_analysis.wording import word
-
-from .cuts import cut_op, with_ops
-from .gaps import Gap, gaps_of
-from .join import Joined, JoinedSides, join
-from .nodes import Node, SideNodes
-from .places import has_role, names_of
-from .producers import Makers, Producer, maker_of, of_operand
-from .rowgraph import first_spot
-from .tails import TailRow, logits_row
-from .weight_gaps import MissingWeight, Places, left_rows, missing_weights, routed_of
-from .weight_rows import Made, WeightRow, covered, permuted_inputs, rows_of_places, stem_of
 
 _CLOSE = 1.3  # decades: what a signature alone may join
 _SURE = 0.99
 _FEW_TOKENS = 8
+_BASES: dict[str, Basis] = {"pattern": "dataflow", "sum": "dataflow", "transfer": "dataflow", "name": "name"}
 
 
 class _Line(NamedTuple):
-    """A row of boundaries before it has its number, and the entries that make it."""
+    """A row of boundaries before it has its number, and the entries that make it. ``after``: index of the joined row before it."""
 
     row: Row
     made: Made
+    after: int | None = None
 
 
 class Proposal(NamedTuple):
@@ -48,24 +57,34 @@ def propose(train: Side, infer: Side) -> Proposal:
 
     Raises DumpError where a side holds several units, or no tokens join the sides.
     """
+    if without_files(train) or without_files(infer):
+        return Proposal(*stated_proposal.propose(train, infer))
     joined = join(train, infer)
     joined = joined._replace(rows=_in_order(joined))
     names, doubtful = names_of(joined.rows, joined.train, joined.infer)
     gaps = gaps_of(joined, names)
-    lines = _lines(joined, names, doubtful)
-    boundaries, missing = _ordered(lines, gaps, covered([line.made for line in lines]))
+    tail = logits_row(joined.rows, joined.train, joined.infer) if "logits" not in names else None
+    lines = _lines(joined, names, doubtful, tail)
     places = _places(joined, lines, names, gaps)
     rows = rows_of_places(places.made, joined.train, joined.infer, permuted_inputs(joined))
     rows += left_rows(places, joined.modules, rows, joined.train, joined.infer)
-    boundaries, missing = _undecided(joined, boundaries, missing)
+    routed = routed_places(joined, names, places.experts, rows)
+    rows = routed.weights
+    shifted = shifted_rows(joined, names)
+    further = [*routed.extras, *without_logits(joined, tail), *shifted.extras]
+    boundaries, missing = with_open_ids(joined, *_ordered(lines, [*gaps, *further], routed.dropped | shifted.dropped))
+    makers = {line.row.boundary: (line.made.train, line.made.infer) for line in lines}
+    boundaries, cut = whole_rows(joined, boundaries, makers)
+    missing += cut
     weights, no_weights = _weights(rows, missing_weights(places, rows, joined.train, joined.infer), lines, gaps)
+    weights, parts = whole_weights(joined, weights)
     mapping = SemanticMapping(
         train=SideLabel(train.label, train.digest),
         infer=SideLabel(infer.label, infer.digest),
         boundaries=boundaries,
         weights=weights,
-        evidence_missing=[*missing, *no_weights],
-        tokens=_tokens(joined),
+        evidence_missing=[*missing, *no_weights, *parts],
+        tokens=tokens_of(joined, shifted.remarks),
     )
     return Proposal(mapping, _remarks(joined, names, rows))
 
@@ -91,26 +110,28 @@ def _remarks(joined: JoinedSides, names: Sequence[str], rows: Sequence[WeightRow
     if len(joined.tokens.agree) < _FEW_TOKENS:
         found.append(word("few_tokens", n=len(joined.tokens.agree)))
     found += [] if joined.modules else [word("no_weights_joined")]
+    if joined.partial is not None:
+        found.append(word("ranks_missing", side=joined.partial.side, share=f"{joined.partial.share:.0%}"))
     at = {(row.train, row.infer): name for row, name in zip(joined.rows, names, strict=True)}
     found += [word("exchanged_rows", one=at[one[:2]], other=at[other[:2]]) for one, other in joined.exchanged]
-    return found + [word("weight_elsewhere", weight=row.name) for row in rows if row.elsewhere]
+    elsewhere = [row.name for row in rows if row.elsewhere and joined.partial is None]
+    return found + [word("weight_elsewhere", weight=name) for name in elsewhere]
 
 
 # --- boundaries ---
 
 
-def _lines(joined: JoinedSides, names: Sequence[str], doubtful: set[str]) -> list[_Line]:
+def _lines(joined: JoinedSides, names: Sequence[str], doubtful: set[str], tail: TailRow | None) -> list[_Line]:
     """The rows of boundaries in their order: inputs, joined rows, logits of the last position. ``doubtful``: names with a note."""
     lines = [_input_line(name, joined) for name in ("input_ids", "positions")]
     found = [line for line in lines if line is not None]
     makers = Makers(joined.train), Makers(joined.infer)
-    notes = {name: word("layer_by_place").text for name in doubtful}
+    notes = {name: said.text for name, said in by_place(joined, names, doubtful).items()}
     notes |= {name: word("exchanged", other=other).text for name, other in _crossed(joined, names).items()}
     found += [_joined_line(makers, row, name, notes.get(name)) for row, name in zip(joined.rows, names, strict=True)]
-    if "logits" not in names:
-        tail = logits_row(joined.rows, joined.train, joined.infer)
-        found += [_tail_line(joined, tail)] if tail is not None else []
-    return found
+    found += [_tail_line(joined, tail)] if tail is not None else []
+    made = with_embedding([line.made for line in found], joined.train, joined.infer)
+    return [line._replace(made=one) for line, one in zip(found, made, strict=True)]
 
 
 def _crossed(joined: JoinedSides, names: Sequence[str]) -> dict[str, str]:
@@ -134,7 +155,7 @@ def _input_line(name: str, joined: JoinedSides) -> _Line | None:
 
 def _dtype(side: SideNodes, operand: Operand) -> str:
     place = resolve(side.records.side, operand.sources[0])
-    return "" if place is None else tensors.header(place).dtype
+    return "" if place is None else tensors.described(place).dtype
 
 
 def _joined_line(makers: tuple[Makers, Makers], row: Joined, name: str, note: str | None) -> _Line:
@@ -144,7 +165,7 @@ def _joined_line(makers: tuple[Makers, Makers], row: Joined, name: str, note: st
         left = with_ops(left, cut_op(1, row.columns))
     basis: list[Basis] = ["weights"] if row.weights > 0.5 else []
     basis += ["signature"] if row.likeness >= _CLOSE else []
-    basis += ["dataflow"] if row.why in ("pattern", "sum", "transfer") else ["structure"]
+    basis += [_BASES.get(row.why, "structure")]
     confidence = round(max(0.01, min(_SURE, 0.5 + 0.1 * row.likeness + 0.1 * row.weights)), 2)
     modules = Modules(_module(makers[0].side, row.train, train), _module(makers[1].side, row.infer, infer))
     made = Made(stem_of(name), has_role(name, row), train, infer, row.columns, confidence)
@@ -171,7 +192,7 @@ def _tail_line(joined: JoinedSides, tail: TailRow) -> _Line:
     confidence = round(max(0.01, min(_SURE, tail.cosine)), 2)
     modules = Modules(*(None if end is None else end.entry for end in ends))
     row = Row("logits", 0, operands[0], operands[1], basis, confidence, modules, "; ".join(found) or None)
-    return _Line(row, Made(stem_of("logits"), True, ends[0], ends[1], None, confidence))
+    return _Line(row, Made(stem_of("logits"), True, ends[0], ends[1], None, confidence), row_before(joined, tail.time))
 
 
 def _widened(operand: Operand, dtype: str, other: str) -> Operand:
@@ -181,17 +202,23 @@ def _widened(operand: Operand, dtype: str, other: str) -> Operand:
     return operand
 
 
-def _ordered(lines: Sequence[_Line], gaps: Sequence[Gap], said: set[int]) -> tuple[list[Row], list[MissingRow]]:
-    """One count over rows and gaps: a gap stands after the row that its own side has before it. ``said``: lines left out."""
-    items: list[tuple[float, int, _Line | Gap]] = [(float(at), 0, line) for at, line in enumerate(lines) if at not in said]
-    items += [(gap.after + _inputs(lines), 1 + at, gap) for at, gap in enumerate(gaps)]
+def _ordered(lines: Sequence[_Line], gaps: Sequence[Gap | Extra], dropped: AbstractSet[str]) -> tuple[list[Row], list[MissingRow]]:
+    """One count over rows and gaps: a gap stands after the row that its own side has before it. ``dropped``: names of lines left out."""
+    said = covered([line.made for line in lines]) | {at for at, line in enumerate(lines) if line.row.boundary in dropped}
+    inputs = _inputs(lines)
+    items: list[tuple[float, int, _Line | Gap | Extra]] = [
+        (float(at if line.after is None else line.after + inputs), 0, line) for at, line in enumerate(lines) if at not in said
+    ]
+    items += [(gap.after + inputs, 1 + at, gap) for at, gap in enumerate(gaps)]
     rows: list[Row] = []
     missing: list[MissingRow] = []
     for order, (_, _, item) in enumerate(sorted(items, key=lambda entry: entry[:2])):
-        if isinstance(item, Gap):
-            missing.append(_missing(item, order))
+        said_of = _missing(item, order) if isinstance(item, Gap) else item.row if isinstance(item, _Line) else item.item
+        numbered = msgspec.structs.replace(said_of, order=order)
+        if isinstance(numbered, Row):
+            rows.append(numbered)
         else:
-            rows.append(msgspec.structs.replace(item.row, order=order))
+            missing.append(numbered)
     return rows, missing
 
 
@@ -208,15 +235,6 @@ def _missing(gap: Gap, order: int) -> MissingRow:
     else:
         reason = word("no_counterpart", side="infer" if sides["train"] else "train", what=gap.boundary)
     return MissingRow(gap.boundary, order, reason, sides["train"], sides["infer"])
-
-
-def _undecided(joined: JoinedSides, rows: list[Row], missing: list[MissingRow]) -> tuple[list[Row], list[MissingRow]]:
-    """Where several forwards match equally, the row of the ids becomes a gap that names the ids of all."""
-    alike = joined.tokens.alike
-    if alike is None:
-        return rows, missing
-    gaps = [MissingRow(row.boundary, row.order, alike.reason, alike.train, alike.infer) for row in rows if row.boundary == "input_ids"]
-    return [row for row in rows if row.boundary != "input_ids"], [*gaps, *missing]
 
 
 # --- weights ---
@@ -267,30 +285,18 @@ def _weights(
     items: list[WeightRow | MissingWeight] = sorted([*rows, *missing], key=lambda item: place(item.name))
     made: list[Row] = []
     gone: list[MissingRow] = []
+    alike = equal_vectors(rows)
     for at, item in enumerate(items):
         if isinstance(item, MissingWeight):
             gone.append(MissingRow(item.name, at, item.reason, item.train, item.infer))
         else:
-            made.append(_weight(item, at))
+            made.append(_weight(item, at, alike.get(item.name)))
     return made, gone
 
 
-def _weight(row: WeightRow, order: int) -> Row:
+def _weight(row: WeightRow, order: int, alike: Worded | None) -> Row:
     vector = len(row.train.tensor.shape) == 1
     basis: list[Basis] = (["weights", "structure"] if vector else ["weights"]) if row.equal else ["structure"]
-    note = word("rows_elsewhere").text if row.elsewhere else None
+    note = word("rows_elsewhere").text if row.elsewhere else alike.text if alike is not None else None
     modules = Modules(row.train.entry, row.infer.entry)
     return Row(row.name, order, row.operand("train"), row.operand("infer"), basis, row.confidence, modules, note)
-
-
-# --- tokens ---
-
-
-def _tokens(joined: JoinedSides) -> Tokens:
-    """The joined window of each side as [sequence, start, stop], and what is odd about it."""
-    tokens = joined.tokens
-    remarks = [*tokens.remarks]
-    remarks += [] if tokens.matches == tokens.joined else [word("ids_differ", n=tokens.joined - tokens.matches, of=tokens.joined)]
-    coverage = TokenCoverage(tokens.joined, tokens.train_total, tokens.infer_total)
-    train, infer = ([[0, start, start + tokens.joined]] for start in (tokens.train_start, tokens.infer_start))
-    return Tokens(train, infer, coverage, remarks)

@@ -3,11 +3,10 @@
 import numpy as np
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Op, OperandError
-from msprobe_files.pt_archive import PtTensor
 
 from dump_analysis import floats, tensors
 from dump_analysis.floats import Array
-from dump_analysis.tensors import CutStream, Files
+from dump_analysis.tensors import Files, Tensor, cut_stream
 
 _ROWS = 16
 _COLUMNS = 16
@@ -17,7 +16,7 @@ _FOUND = 0.9  # of the rows, to say that a matrix lies elsewhere
 class Cut:
     """A weight and the ops that cut it; its sample is read once."""
 
-    def __init__(self, tensor: PtTensor, steps: tuple[Op, ...]) -> None:
+    def __init__(self, tensor: Tensor, steps: tuple[Op, ...]) -> None:
         self.tensor, self.steps = tensor, steps
         self._sample: Array | None = None
 
@@ -43,7 +42,7 @@ def lies_elsewhere(left: Cut, right: Cut) -> bool:
     return len(rows) > 0 and sum(row in all_rows for row in rows) >= _FOUND * len(rows)
 
 
-def same_bytes(left: PtTensor, right: PtTensor) -> bool:
+def same_bytes(left: Tensor, right: Tensor) -> bool:
     """Whether two weights hold the same bytes."""
     try:
         return left.shape == right.shape and left.dtype == right.dtype and tensors.same_file(left, right)
@@ -51,24 +50,24 @@ def same_bytes(left: PtTensor, right: PtTensor) -> bool:
         return False
 
 
-def _keys(tensor: PtTensor, steps: tuple[Op, ...]) -> set[bytes]:
+def _keys(tensor: Tensor, steps: tuple[Op, ...]) -> set[bytes]:
     """16 columns of every row that is not zero there."""
     files = Files()
     try:
         columns = tensor.shape[1]
         first = columns // 3
         op = Op("slice", axis=1, start=first, stop=min(columns, first + _COLUMNS))
-        stream = CutStream(files, tensor, (*steps, op))
+        stream = cut_stream(files, tensor, (*steps, op))
         rows = floats.values(stream.read(0, tensors.elements_of(stream)), stream.dtype).astype(np.float32).reshape(stream.shape)
         return {row.tobytes() for row in rows if row.any()}
     finally:
         files.close()
 
 
-def _read(tensor: PtTensor, steps: tuple[Op, ...]) -> Array:
+def _read(tensor: Tensor, steps: tuple[Op, ...]) -> Array:
     files = Files()
     try:
-        stream = CutStream(files, tensor, steps)
+        stream = cut_stream(files, tensor, steps)
         width = stream.shape[-1]
         rows = tensors.elements_of(stream) // width if width else 0
         first = width // 3 if rows > 1 else 0

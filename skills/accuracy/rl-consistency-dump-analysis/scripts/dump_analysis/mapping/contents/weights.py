@@ -11,13 +11,12 @@ from msprobe_files.operands import Op
 
 from dump_analysis import floats
 from dump_analysis.floats import Array
-from dump_analysis.tensors import CutStream, Files, elements_of
-
-from .columns import cut
-from .dataflow import recorded_parts
-from .keys import keys_of, places_of
-from .nodes import Node, Parameter, SideNodes, Spot, add
-from .token_rows import rows_of
+from dump_analysis.mapping.recorded.columns import cut
+from dump_analysis.mapping.recorded.dataflow import recorded_parts
+from dump_analysis.mapping.recorded.keys import keys_of, places_of
+from dump_analysis.mapping.recorded.nodes import Node, Parameter, SideNodes, Spot, add
+from dump_analysis.mapping.recorded.token_rows import rows_of
+from dump_analysis.tensors import Files, cut_stream, elements_of
 
 _KEY = 16  # elements of a row, and rows of a column, that make its key
 # Which rows have keys: (up to so many rows, two in so many, these). A coarser choice is part of a finer one, and
@@ -25,6 +24,7 @@ _KEY = 16  # elements of a row, and rows of a column, that make its key
 _CHOICES = ((1024, 1, (0, 0)), (16384, 16, (0, 9)), (1 << 62, 64, (0, 41)))
 _LARGEST_VECTOR = 1 << 17  # elements; longer ones are flat parameters of a sharded trainer
 _SHARED = 0.3  # of the smaller side's keys joins two entries
+_TURN = Op("permute", axes=(1, 0))
 _WHOLE = 0.9  # of a smaller matrix's rows cut it out of a larger one
 
 Modules = dict[tuple[str, str], tuple[float, str]]
@@ -49,15 +49,15 @@ class EntryKeys(NamedTuple):
 # --- keys ---
 
 
-def keyed(parameters: Iterable[Parameter]) -> dict[str, EntryKeys]:
-    """The keys of every entry's float parameters."""
+def keyed(parameters: Iterable[Parameter], turned: frozenset[str] = frozenset()) -> dict[str, EntryKeys]:
+    """The keys of every entry's float parameters. ``turned``: entries of matrices [in, out], whose columns are keyed as rows."""
     found: dict[str, list[EntryKeys]] = defaultdict(list)
     files = Files()
     try:
         for parameter in parameters:
             if floats.FORMATS[parameter.tensor.dtype].kind == "float":
                 try:
-                    found[parameter.entry].append(_keys(files, parameter))
+                    found[parameter.entry].append(_keys(files, parameter, turned=parameter.entry in turned))
                 except DumpError:
                     continue  # the comparison names the file and says why it cannot be read
     finally:
@@ -77,23 +77,29 @@ def _concatenated(lines: list[Lines]) -> Lines:
 _NO_LINES = Lines(np.empty(0, np.uint64), np.empty(0, np.int64))
 
 
-def _keys(files: Files, parameter: Parameter) -> EntryKeys:
-    shape = parameter.tensor.shape
+def _keys(files: Files, parameter: Parameter, *, turned: bool) -> EntryKeys:
+    shape = parameter.tensor.shape[::-1] if turned else parameter.tensor.shape
     if len(shape) < 2:
         return EntryKeys(_NO_LINES, _NO_LINES, _vector_key(files, parameter), 0)
     rows, width = prod(shape[:-1]), shape[-1]
     choice = next(at for at, (most, _, _) in enumerate(_CHOICES) if rows <= most)
     numbers = np.flatnonzero(_chosen(np.arange(rows), choice))
-    flat = () if len(shape) == 2 else (Op("reshape", shape=(rows, width)),)
+    flat = (_TURN,) if turned else () if len(shape) == 2 else (Op("reshape", shape=(rows, width)),)
     some = (Op("take", axis=0, picked=tuple(numbers.tolist())),) if choice else ()
     first = width // 3
     part = Op("slice", axis=1, start=first, stop=min(width, first + _KEY))
     down = _lines(_read(files, parameter, (*flat, *some, part)).reshape(len(numbers), -1), numbers)
-    if len(shape) > 2:
-        return EntryKeys(down, _NO_LINES, frozenset(), choice)
-    picked = np.unique(np.linspace(0, rows - 1, min(rows, _KEY)).astype(np.int64))
-    across = _lines(rows_of(files, parameter.tensor, (), picked).T, np.arange(width))
-    return EntryKeys(down, across, frozenset(), choice)
+    return EntryKeys(down, _columns_of(files, parameter, shape, flat), frozenset(), choice)
+
+
+def _columns_of(files: Files, parameter: Parameter, shape: tuple[int, ...], flat: tuple[Op, ...]) -> Lines:
+    """The columns of a matrix by some of its rows; of a stack of matrices those of each, as one matrix alone would have them."""
+    height, width = shape[-2:]
+    stacked = prod(shape[:-2])
+    picked = np.unique(np.linspace(0, height - 1, min(height, _KEY)).astype(np.int64))
+    rows = (np.arange(stacked)[:, None] * height + picked).reshape(-1)
+    columns = rows_of(files, parameter.tensor, flat, rows).reshape(stacked, len(picked), width).transpose(0, 2, 1)
+    return _lines(columns.reshape(stacked * width, len(picked)), np.arange(stacked * width))
 
 
 def _chosen(numbers: Array, choice: int) -> Array:
@@ -103,7 +109,7 @@ def _chosen(numbers: Array, choice: int) -> Array:
 
 
 def _read(files: Files, parameter: Parameter, steps: tuple[Op, ...]) -> Array:
-    stream = CutStream(files, parameter.tensor, steps)
+    stream = cut_stream(files, parameter.tensor, steps)
     with np.errstate(over="ignore"):
         return floats.values(stream.read(0, elements_of(stream)), parameter.tensor.dtype).astype(np.float32)
 
@@ -132,6 +138,12 @@ def join_modules(train: dict[str, EntryKeys], infer: dict[str, EntryKeys]) -> Mo
     joins = _line_joins(train, infer, "rows", "rows", {})
     joins = _line_joins(train, infer, "columns", "cols", joins)
     return {**_vector_joins(train, infer), **joins}
+
+
+def without_stacks(modules: Modules, train: Iterable[Parameter], infer: Iterable[Parameter]) -> Modules:
+    """The joins that speak of outputs: a stack of experts and the matrix of one of them return different values."""
+    stacks = [{parameter.entry for parameter in side if len(parameter.tensor.shape) > 2} for side in (train, infer)]
+    return {(mine, theirs): found for (mine, theirs), found in modules.items() if (mine in stacks[0]) == (theirs in stacks[1])}
 
 
 def _line_joins(train: dict[str, EntryKeys], infer: dict[str, EntryKeys], kind: str, how: str, joins: Modules) -> Modules:

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from .evidence import Evidence
-from .nodes import Node
-from .signatures import CLOSE, decades
+from dump_analysis.mapping.joining.evidence import Evidence
+from dump_analysis.mapping.recorded.nodes import Node
+from dump_analysis.mapping.recorded.signatures import CLOSE, decades
 
 CERTAIN = decades(CLOSE)
 HALF = 0.5  # share of weights, and decades, from which a join by weights is believed

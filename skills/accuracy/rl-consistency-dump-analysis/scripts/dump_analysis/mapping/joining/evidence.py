@@ -1,10 +1,9 @@
 """What speaks for a pair of nodes: how alike they are, which weights join their modules, and when they occur."""
 
 from dump_analysis.floats import Array
-
-from .nodes import Node, SideNodes
-from .signatures import decades, distance, gram
-from .weights import Modules
+from dump_analysis.mapping.contents.weights import Modules
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes
+from dump_analysis.mapping.recorded.signatures import decades, distance, gram
 
 Parts = list[tuple[str, Node]]
 Made = set[tuple[Node, Node]]

@@ -6,20 +6,25 @@ Weights exchanged when they were loaded make tensors cross that by content alone
 from itertools import combinations
 from typing import NamedTuple
 
-from .acceptance import CERTAIN, HALF
-from .evidence import Evidence
-from .nodes import Node
-from .roles import Roles
-from .slots import SlotJoin, slot_join
+from dump_analysis.mapping.joining.acceptance import CERTAIN, HALF
+from dump_analysis.mapping.joining.calls import crosses, in_one_order, speaks_for
+from dump_analysis.mapping.joining.evidence import Evidence
+from dump_analysis.mapping.joining.roles import Roles
+from dump_analysis.mapping.joining.slots import SlotJoin, slot_join
+from dump_analysis.mapping.recorded.nodes import Node
 
 Pairs = dict[int, tuple[Node, Node]]
 
 
 class Straightened(NamedTuple):
-    """Slot joins with crossed siblings put straight. ``exchanged``: places in ``joins`` of two slots that cross."""
+    """Slot joins with crossed siblings put straight. ``exchanged``: places in ``joins`` of two slots that cross.
+
+    ``named``: nodes of train that names have joined.
+    """
 
     joins: list[SlotJoin]
     exchanged: list[tuple[int, int]]
+    named: set[Node]
 
 
 def straighten(evidence: Evidence, joins: list[SlotJoin]) -> Straightened:
@@ -29,7 +34,8 @@ def straighten(evidence: Evidence, joins: list[SlotJoin]) -> Straightened:
     left neither likeness nor weights to join them, roles decide alone, and nothing is said of an exchange.
     """
     train, infer = Roles(evidence.train), Roles(evidence.infer)
-    made, exchanged = list(joins), []
+    made, named = in_one_order(evidence, joins)
+    exchanged: list[tuple[int, int]] = []
     for one, other in combinations(range(len(joins)), 2):
         if made[one].best[0].width != made[other].best[0].width:
             continue
@@ -46,21 +52,23 @@ def straighten(evidence: Evidence, joins: list[SlotJoin]) -> Straightened:
             made[one] = slot_join(evidence, [(x[0], y[1]) for x, y in common], [])
             made[other] = slot_join(evidence, [(y[0], x[1]) for x, y in common], [])
             exchanged += [] if open_question else [(one, other)]
-    return Straightened(made, exchanged)
+    return Straightened(made, exchanged, named)
 
 
 def crossed(evidence: Evidence, pairs: list[tuple[Node, Node]]) -> list[tuple[tuple[Node, Node], tuple[Node, Node]]]:
     """Joined pairs of one layer that neither likeness nor weights join as they stand, and that either joins crosswise."""
 
-    def joins(train: Node, infer: Node) -> bool:
-        return evidence.likeness(train, infer) >= CERTAIN or evidence.made_alike(train, infer)
-
-    unlike = [pair for pair in pairs if pair[0].layer is not None and not joins(*pair)]
+    unlike = [pair for pair in pairs if _layer(pair) is not None and not speaks_for(evidence, *pair)]
     return [
         (one, other)
         for one, other in combinations(unlike, 2)
-        if one[0].layer == other[0].layer and one[0].width == other[0].width and joins(one[0], other[1]) and joins(other[0], one[1])
+        if _layer(one) == _layer(other) and one[0].width == other[0].width and crosses(evidence, one, other)
     ]
+
+
+def _layer(pair: tuple[Node, Node]) -> int | None:
+    """Columns cut out on one side have their layer from the other."""
+    return pair[0].layer if pair[0].layer is not None else pair[1].layer
 
 
 def _by_layer(join: SlotJoin) -> Pairs:

@@ -5,20 +5,23 @@ from typing import NamedTuple
 import numpy as np
 
 from dump_analysis.floats import Array
+from dump_analysis.mapping.contents import weights
+from dump_analysis.mapping.contents.turned import turned_entries
+from dump_analysis.mapping.joining.acceptance import Accepted, certain
+from dump_analysis.mapping.joining.evidence import Evidence
+from dump_analysis.mapping.joining.exchange import Straightened, crossed, straighten
+from dump_analysis.mapping.joining.fused_order import in_order_of_roles
+from dump_analysis.mapping.joining.joined import Joined, JoinedSides
+from dump_analysis.mapping.joining.partial import partial_side
+from dump_analysis.mapping.joining.rest import join_rest
+from dump_analysis.mapping.joining.slots import SlotJoin, join_slots
+from dump_analysis.mapping.joining.transfer import transferred
+from dump_analysis.mapping.recorded import dataflow, layers
+from dump_analysis.mapping.recorded.columns import column_order
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes
+from dump_analysis.mapping.recorded.records import nodes_of, picked_tokens, read
+from dump_analysis.mapping.tokens.forwards import one_forward
 from dump_analysis.sides import Side
-
-from . import dataflow, layers, weights
-from .acceptance import Accepted, certain
-from .columns import column_order
-from .evidence import Evidence
-from .exchange import Straightened, crossed, straighten
-from .forwards import one_forward
-from .joined import Joined, JoinedSides
-from .nodes import Node, SideNodes
-from .records import nodes_of, picked_tokens, read
-from .rest import join_rest
-from .slots import SlotJoin, join_slots
-from .transfer import transferred
 
 __all__ = ["Joined", "JoinedSides", "join"]
 
@@ -35,12 +38,13 @@ def join(train: Side, infer: Side) -> JoinedSides:
     picked = picked_tokens(tokens.join.agree, tokens.join.joined, _SAMPLE)
     windows = tokens.train, tokens.infer
     left, right = (nodes_of(opened[at], windows[at], picked, tokens.ids[at], tokens.positions[at]) for at in (0, 1))
-    keys = weights.keyed(left.parameters), weights.keyed(right.parameters)
+    keys = weights.keyed(left.parameters, turned_entries(left)), weights.keyed(right.parameters, turned_entries(right))
     modules = weights.join_modules(*keys)
+    speaking = weights.without_stacks(modules, left.parameters, right.parameters)
     for side in (left, right):
         dataflow.split_halves(side)
         dataflow.find_sums(side)
-    by_rows = [(mine, theirs, share) for (mine, theirs), (share, how) in modules.items() if how == "rows"]
+    by_rows = [(mine, theirs, share) for (mine, theirs), (share, how) in speaking.items() if how == "rows"]
     parts = (
         weights.cut_fused(left, keys[0], keys[1], by_rows),
         weights.cut_fused(right, keys[1], keys[0], [(theirs, mine, share) for mine, theirs, share in by_rows]),
@@ -48,11 +52,12 @@ def join(train: Side, infer: Side) -> JoinedSides:
     for side in (left, right):
         dataflow.cut_rests(side)
     speaks = slice(None) if picked[-1] in tokens.join.agree or len(picked) < 3 else slice(0, -1)
-    evidence = Evidence(left, right, modules, parts, speaks)
+    evidence = Evidence(left, right, speaking, parts, speaks)
     straightened = straighten(evidence, join_slots(evidence, layers.label(left), layers.label(right)))
-    rows = _join_nodes(evidence, straightened)
+    rows = in_order_of_roles(evidence, _join_nodes(evidence, straightened))
     rows += transferred(left, right, sorted(rows, key=_time))
-    return JoinedSides(sorted(rows, key=_time), left, right, modules, tokens.join, _exchanged(evidence, straightened, rows))
+    exchanged = _exchanged(evidence, straightened, rows)
+    return JoinedSides(sorted(rows, key=_time), left, right, modules, tokens.join, exchanged, partial_side(*keys))
 
 
 def _time(row: Joined) -> float:
@@ -88,8 +93,9 @@ def _join_nodes(evidence: Evidence, straightened: Straightened) -> list[Joined]:
     for row in sorted(doubtful, key=lambda row: evidence.when[row.pairs[0][0]] if blind else -row.likeness):
         if accepted.joined_by_weights(*row.pairs[0], row.weights) or accepted.plausible(*row.pairs[0]):
             rows += _accepted(accepted, row._replace(why="order"))
-    rows += _by_sums(accepted, rows)
-    return rows + _carried_streams(accepted, rows)
+    rows = _by_sums(accepted, rows)
+    rows += _carried_streams(accepted, rows)
+    return [row._replace(why="name") if row.train in straightened.named else row for row in rows]
 
 
 class _Proposed(NamedTuple):
@@ -147,21 +153,26 @@ def _accepted(accepted: Accepted, row: _Proposed) -> list[Joined]:
 
 
 def _by_sums(accepted: Accepted, rows: list[Joined]) -> list[Joined]:
-    """z = x + y on both sides with z and x joined joins y."""
+    """z = x + y on both sides with z and x joined joins y, of three addends the last one: the rows with those joined.
+
+    A doubtful row gives way: what adds up is surer than order.
+    """
     evidence = accepted.evidence
     partner = {row.train: row.infer for row in rows}
-    taken = {node for row in rows for node in (row.train, row.infer)}
+    taken = {node for row in rows if row.why != "order" for node in (row.train, row.infer)}
     found = []
     for row in rows:
         addends, others = evidence.train.sums.get(id(row.train)), evidence.infer.sums.get(id(row.infer))
         if addends is None or others is None:
             continue
-        for known, other in (addends, addends[::-1]):
-            rest = [node for node in others if node is not partner.get(known)]
-            if known in partner and len(rest) == 1 and other.width == rest[0].width and not {other, rest[0]} & taken:
-                found += _accepted(accepted, _row(evidence, [(other, rest[0])], (other, rest[0]), 0.0, "sum"))
-                taken |= {other, rest[0]}
-    return found
+        met = [partner[node] for node in addends if partner.get(node) in others]
+        loose = [node for node in addends if partner.get(node) not in others]
+        rest = [node for node in others if node not in met]
+        if len(addends) == len(others) and len(loose) == len(rest) == 1 and not {loose[0], rest[0]} & taken:
+            found += _accepted(accepted, _row(evidence, [(loose[0], rest[0])], (loose[0], rest[0]), 0.0, "sum"))
+            taken |= {loose[0], rest[0]}
+    new = {node for row in found for node in (row.train, row.infer)}
+    return [row for row in rows if not {row.train, row.infer} & new] + found
 
 
 def _carried_streams(accepted: Accepted, rows: list[Joined]) -> list[Joined]:

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from dump_analysis.floats import Array
-
-from .nodes import Node, SideNodes
-from .token_join import TokenJoin
+from dump_analysis.mapping.joining.partial import PartialSide
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes
+from dump_analysis.mapping.tokens.token_join import TokenJoin
 
 
 class Joined(NamedTuple):
@@ -14,7 +14,7 @@ class Joined(NamedTuple):
     ``columns``: None where they stand alike; else, for each column of infer, the column of train that holds it.
     ``weights``: share of the weights that join the two modules, 0 without.  ``likeness``: decades, −log10 of the distance
     of the two signatures in the best layer of their slots (4: equal within one rounding).
-    ``why``: pattern | node | order | sum | transfer.
+    ``why``: pattern | node | order | sum | transfer | name.
     """
 
     train: Node
@@ -30,6 +30,7 @@ class JoinedSides(NamedTuple):
 
     ``modules``: (train entry, infer entry) -> (share of equal weights, "rows" | "cols" | "vec").  ``exchanged``: pairs of rows
     (of k and v, of gate and up) that roles or the other layers have joined, though the values of each are on the other's infer side.
+    ``partial``: the side that lacks ranks.
     """
 
     rows: list[Joined]
@@ -38,3 +39,4 @@ class JoinedSides(NamedTuple):
     modules: dict[tuple[str, str], tuple[float, str]]
     tokens: TokenJoin
     exchanged: list[tuple[Joined, Joined]]
+    partial: PartialSide | None = None

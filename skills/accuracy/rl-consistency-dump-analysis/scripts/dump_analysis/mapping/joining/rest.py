@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from .assignment import IMPOSSIBLE, assign
-from .evidence import Evidence
-from .nodes import Node
+from dump_analysis.mapping.joining.assignment import IMPOSSIBLE, assign
+from dump_analysis.mapping.joining.evidence import Evidence
+from dump_analysis.mapping.recorded.nodes import Node
 
 _WHOLE_WAY = 6.0  # decades that the whole length of the execution costs
 _SURE_WEIGHTS, _SURE_LIKENESS = 0.9, 3.0  # from which a pair is an anchor where nothing is joined yet

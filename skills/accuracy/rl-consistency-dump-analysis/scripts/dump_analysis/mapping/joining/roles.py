@@ -9,10 +9,10 @@ from itertools import islice
 
 import numpy as np
 
-from .columns import column_keys
-from .dataflow import activated
-from .keys import places_of
-from .nodes import Node, SideNodes, by_time
+from dump_analysis.mapping.recorded.columns import column_keys
+from dump_analysis.mapping.recorded.dataflow import activated
+from dump_analysis.mapping.recorded.keys import places_of
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes, by_time
 
 _PRODUCT_WITHIN = 10  # nodes after both factors
 _FUSED_WITHIN = 60.0  # time from a fused output to its recorded parts

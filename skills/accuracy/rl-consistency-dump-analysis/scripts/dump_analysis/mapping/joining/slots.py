@@ -6,11 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dump_analysis.floats import Array
-
-from .assignment import IMPOSSIBLE, assign
-from .evidence import Evidence
-from .layers import Layers
-from .nodes import Node, SideNodes, Slot
+from dump_analysis.mapping.joining.assignment import IMPOSSIBLE, assign
+from dump_analysis.mapping.joining.evidence import Evidence
+from dump_analysis.mapping.recorded.layers import Layers
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes, Slot
 
 _SHIFTS = (0, -1, 1)  # layers by which one side may count differently
 _BETTER = 1.02

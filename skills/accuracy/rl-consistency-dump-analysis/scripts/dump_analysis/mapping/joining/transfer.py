@@ -3,11 +3,10 @@
 import numpy as np
 
 from dump_analysis.floats import Array
-
-from .columns import column_keys, cut
-from .joined import Joined
-from .keys import places_of
-from .nodes import Node, SideNodes, Spot, add
+from dump_analysis.mapping.joining.joined import Joined
+from dump_analysis.mapping.recorded.columns import column_keys, cut
+from dump_analysis.mapping.recorded.keys import places_of
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes, Spot, add
 
 _SOON = 60.0  # time between a fused tensor and a slice of it
 _SMALLEST = 8  # columns of a slice
@@ -24,7 +23,7 @@ def transferred(train: SideNodes, infer: SideNodes, rows: list[Joined]) -> list[
             (row.infer, row.train, infer, train, order),
             (row.train, row.infer, train, infer, np.argsort(order)),
         ):
-            for node, places in _slices(side, whole, have):
+            for node, places in slices_of(side, whole, have):
                 made = _cut_slice(mate, other, to_other[places])
                 if made is not None and made not in have:
                     have |= {made, node}
@@ -33,7 +32,7 @@ def transferred(train: SideNodes, infer: SideNodes, rows: list[Joined]) -> list[
     return found
 
 
-def _slices(side: SideNodes, whole: Node, have: set[Node]) -> list[tuple[Node, Array]]:
+def slices_of(side: SideNodes, whole: Node, have: set[Node]) -> list[tuple[Node, Array]]:
     """The nodes of a side that are columns of ``whole`` and not joined yet, with these columns."""
     keys, found = column_keys(whole), []
     for node in side.nodes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .rowgraph import RowGraph, first_spot, holds, is_norm
+from dump_analysis.mapping.naming.rowgraph import RowGraph, first_spot, holds, is_made_up, is_norm, is_slice
 
 _LATENT = 2  # readers of the norm: q_a (or q) and kv_a
 
@@ -12,12 +12,16 @@ def name_attention(graph: RowGraph, names: dict[int, str], prefix: str, rest: Se
     inside = _without_fused(graph, names, prefix, rest)
     side, first = _first_level(graph, inside)
     linear = [n for n in first if root in graph.before[n]]
-    linear = [n for n in linear if not any(_is_slice(graph, n, other) for other in linear)]
-    if len(linear) == _LATENT and len(inside) > len(linear) + 1:
+    unions = {n for n in linear if is_made_up(graph, n, linear)}
+    first, linear = ([n for n in rows if n not in unions] for rows in (first, linear))
+    linear = [n for n in linear if not any(is_slice(graph, n, other) for other in linear)]
+    # Tables of angles feed nobody's output and come before the root.
+    later = [n for n in first if graph.time[n] > graph.time[root]]
+    free = [n for n in later if n not in linear]
+    if len(linear) == _LATENT and len(inside) > len(linear) + 1 and _has_latent_norm(graph, linear[1], free):
         _name_latent(graph, names, prefix, linear, [n for n in first if n not in linear])
         return
-    # Tables of angles feed nobody's output and come before the root.
-    candidates = linear if len(linear) > _LATENT else [n for n in first if graph.time[n] > graph.time[root]]
+    candidates = linear if len(linear) > _LATENT else later
     for n, stem in zip(_heads(graph, candidates, inside, side), ("q", "k", "v"), strict=False):
         _follow(graph, names, prefix + stem, n, inside)
 
@@ -45,11 +49,6 @@ def _first_level(graph: RowGraph, inside: set[int]) -> tuple[str, list[int]]:
 
     side = max(("train", "infer"), key=entries)
     return side, sorted(first, key=lambda n: (getattr(graph.rows[n], side).time, graph.time[n]))
-
-
-def _is_slice(graph: RowGraph, row: int, other: int) -> bool:
-    pair = graph.rows[row], graph.rows[other]
-    return row != other and (holds(pair[1].train.sample, pair[0].train.sample) or holds(pair[1].infer.sample, pair[0].infer.sample))
 
 
 def _heads(graph: RowGraph, candidates: Sequence[int], inside: set[int], side: str) -> list[int]:
@@ -91,10 +90,16 @@ def _name_latent(graph: RowGraph, names: dict[int, str], prefix: str, linear: Se
             _name_shared_key(graph, names, prefix, n, norm, free)
 
 
+def _has_latent_norm(graph: RowGraph, row: int, free: Sequence[int]) -> bool:
+    """Whether a part of a projection is normalised apart: so is the latent of kv_a, and never k of its own."""
+    narrower = any((row, n) in graph.alone and graph.width[n] < graph.width[row] for n in graph.after[row])
+    return narrower or _norm_of_a_part(graph, row, free) is not None
+
+
 def _name_shared_key(graph: RowGraph, names: dict[int, str], prefix: str, row: int, norm: int, free: Sequence[int]) -> None:
     """The part of kv_a beside the latent one: the key columns that are rotated and shared by all heads."""
     width = graph.width[row] - graph.width[norm]
-    parts = [n for n in free if n not in names and graph.width[n] == width and _is_slice(graph, n, row) and norm not in graph.after[n]]
+    parts = [n for n in free if n not in names and graph.width[n] == width and is_slice(graph, n, row) and norm not in graph.after[n]]
     if parts:
         names[parts[0]] = prefix + "k_pe.out"
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .join import JoinedSides
-from .nodes import Node, SideNodes
-from .rowgraph import last_layer
+from dump_analysis.artefacts.semantic_mapping import MissingRow, Row
+from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.naming.rowgraph import last_layer
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes
 
 # What a projection reads is the norm before it: the last part of a name -> the norm's.
 _NORM_BEFORE = {
@@ -26,6 +27,13 @@ class Gap(NamedTuple):
 
     def node(self, side: str) -> Node | None:
         return self.train if side == "train" else self.infer
+
+
+class Extra(NamedTuple):
+    """A row or a gap of a place that is no node of the tokens. ``after``: index of the joined row before it."""
+
+    after: int
+    item: Row | MissingRow
 
 
 def gaps_of(joined: JoinedSides, names: Sequence[str]) -> list[Gap]:
@@ -90,4 +98,5 @@ def _of_other_layers(side: SideNodes, nodes: Sequence[Node], names: Sequence[str
         if node.slot in kinds and node.layer is not None:
             kind, shift = kinds[node.slot]
             after = kind == "input_norm.out" and node.layer > last  # the norm after the layers looks like the next one's beginning
-            yield "final_norm.out" if after else f"layers.{node.layer + shift}.{kind}", node
+            if after or node.layer <= last:
+                yield "final_norm.out" if after else f"layers.{node.layer + shift}.{kind}", node

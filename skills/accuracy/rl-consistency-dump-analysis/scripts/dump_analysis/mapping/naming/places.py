@@ -10,10 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .attention import name_attention
-from .join import Joined
-from .nodes import SideNodes, Slot
-from .rowgraph import RowGraph, first_spot, graph_of, is_norm, last_layer
+from dump_analysis.mapping.joining.join import Joined
+from dump_analysis.mapping.naming.attention import name_attention
+from dump_analysis.mapping.naming.parallel import factors_of, name_factors, name_side_by_side, side_by_side
+from dump_analysis.mapping.naming.rowgraph import RowGraph, first_spot, graph_of, is_made_up, is_norm, last_layer
+from dump_analysis.mapping.naming.shared_expert import name_shared, shared_of
+from dump_analysis.mapping.naming.stream import stream_of
+from dump_analysis.mapping.recorded.nodes import SideNodes, Slot
 
 _MOST_PARTS = 2  # gate and up
 
@@ -77,7 +80,7 @@ def has_role(name: str, row: Joined) -> bool:
 
 def _by_role(graph: RowGraph, labels: _Labels) -> tuple[dict[int, str], set[int]]:
     """Names of the rows that have a role, and the rows whose layer is in doubt."""
-    stations, branches = _stream(graph)
+    stations, branches = stream_of(graph)
     names = {stations[0]: "embedding.out"}
     order = sorted(range(len(graph.rows)), key=lambda n: graph.time[n])
     blocks = _blocks(graph, labels, stations, branches)
@@ -85,8 +88,11 @@ def _by_role(graph: RowGraph, labels: _Labels) -> tuple[dict[int, str], set[int]
     for block in blocks:
         names[block.end] = block.prefix + ("resid_attn" if block.attention else "resid_mlp")
         inside = [n for n in order if graph.time[block.start] <= graph.time[n] <= graph.time[block.end] and n not in stations]
+        beside = side_by_side(graph, block.start, block.end)
         if block.skips:
             doubtful |= {block.start, block.end}
+        elif beside:
+            name_side_by_side(graph, names, block.prefix, block.start, beside, inside)
         else:
             _name_block(graph, names, block, [n for n in inside if n not in names])
     cut_off = any(graph.time[n] > graph.time[stations[-1]] and labels.inside(n) for n in order)
@@ -106,15 +112,16 @@ def _blocks(graph: RowGraph, labels: _Labels, stations: Sequence[int], branches:
     for at in range(1, len(stations)):
         start, end, branch = stations[at - 1], stations[at], branches[at]
         seen = labels.layer.get(branch) if branch is not None else None
-        kind = not attention
-        if branch is not None and seen is not None:
+        beside = bool(side_by_side(graph, start, end))
+        kind = not attention and not beside
+        if branch is not None and seen is not None and not beside:
             kind = kinds.setdefault(graph.rows[branch].train.slot, kind)
         expected = layer + int(kind or not attention)
         number = expected
         if seen is not None:
             passed = [own for n, own in labels.layer.items() if graph.time[start] < graph.time[n] <= graph.time[end] and n not in stations]
             number = max(expected, seen - offsets.setdefault(kind, min(passed, default=seen) - expected))
-        blocks.append(_Block(f"layers.{number}.", start, end, branch, kind, kind == attention or number > expected))
+        blocks.append(_Block(f"layers.{number}.", start, end, branch, kind, (kind == attention and not beside) or number > expected))
         layer, attention = number, kind
     return blocks
 
@@ -157,23 +164,6 @@ def _name_by_place(graph: RowGraph, labels: _Labels, names: dict[int, str]) -> s
     return found
 
 
-def _stream(graph: RowGraph) -> tuple[list[int], list[int | None]]:
-    """The stations of the residual stream, and what is added at each (None at the first, or where it is no row)."""
-    addends = {n for pairs in graph.sums for pair in pairs for n in pair if n is not None}
-    start = min(addends, key=lambda n: graph.time[n], default=min(range(len(graph.rows)), key=lambda n: graph.time[n]))
-    stations: list[int] = [start]
-    branches: list[int | None] = [None]
-    while True:
-        now = stations[-1]
-        found = [n for n, pairs in enumerate(graph.sums) if n not in stations and any(now in pair for pair in pairs)]
-        if not found:
-            return stations, branches
-        station = min(found, key=lambda n: graph.time[n])
-        others = [n for pair in graph.sums[station] if now in pair for n in pair if n is not None and n != now]
-        stations.append(station)
-        branches.append(others[0] if others else None)
-
-
 def _name_block(graph: RowGraph, names: dict[int, str], block: _Block, inside: Sequence[int]) -> None:
     branch, core = _branch(graph, names, block)
     if core is not None and (core == block.start or is_norm(graph, block.start, core)):
@@ -212,16 +202,22 @@ def _branch(graph: RowGraph, names: dict[int, str], block: _Block) -> tuple[int 
 def _name_mlp(
     graph: RowGraph, names: dict[int, str], prefix: str, rest: Sequence[int], root: int, branch: int | None, core: int | None
 ) -> None:
-    """Gate and up are what has the width of the core; without a core, or with a narrower head beside it, experts are routed."""
+    """Gate and up are what has the width of the core, or two heads of one width; with a narrower head experts are routed."""
     heads = [n for n in rest if n in graph.after[root]]
     narrowest = min((graph.width[n] for n in heads), default=0)
-    routed = core is None or (len(heads) == 1 and narrowest < graph.width[core])
+    alone = shared_of(graph, names, rest, heads, branch) is None
+    factors = [n for n in heads if not is_made_up(graph, n, heads)] if alone else []
+    factors = factors if len(factors) == 2 and graph.width[factors[0]] == graph.width[factors[1]] else []
+    routed = not factors if core is None else len(heads) == 1 and narrowest < graph.width[core]
     if branch is not None:
         names[branch] = prefix + ("moe.out" if routed else "down.out")
     if not routed and core is not None:
         names[core] = prefix + "act_mul.out"
         parts = [n for n in rest if graph.width[n] == graph.width[core] and n != core]
-        names.update(zip(parts[:_MOST_PARTS], (prefix + "gate.out", prefix + "up.out"), strict=False))
+        name_factors(names, prefix, factors_of(graph, parts, core) or parts[:_MOST_PARTS])
+        return
+    if not routed:
+        name_factors(names, prefix, factors)
         return
     _name_experts(graph, names, prefix, rest, heads, branch)
 
@@ -229,18 +225,19 @@ def _name_mlp(
 def _name_experts(
     graph: RowGraph, names: dict[int, str], prefix: str, rest: Sequence[int], heads: Sequence[int], branch: int | None
 ) -> None:
-    """Router logits are the earliest narrow head, what is narrower still are the weights; of a sum, the linear's side is shared."""
-    narrow = [n for n in heads if branch is None or graph.width[n] < graph.width[branch]]
-    if narrow:
-        first = min(narrow, key=lambda n: (graph.time[n], -graph.width[n]))
-        names[first] = prefix + "router.logits"
-        chosen = [n for n in rest if n not in names and graph.width[n] < graph.width[first] and graph.time[n] >= graph.time[first]]
-        if chosen:
-            names[chosen[0]] = prefix + "router.weights"
-    for pair in graph.sums[branch] if branch is not None else ():
-        for n in pair:
-            if n is not None and n not in names and graph.made_alone(n):
-                names[n] = prefix + "shared_expert.out"
+    """The shared expert's parts; of the narrow heads that are left the widest is the router's, a narrower row of shares its weights."""
+    name_shared(graph, names, prefix, rest, heads, branch)
+    narrow = [n for n in heads if n not in names and graph.width[n] > 1 and (branch is None or graph.width[n] < graph.width[branch])]
+    if not narrow:
+        return
+    router = min(narrow, key=lambda n: (-graph.width[n], graph.time[n]))
+    both = [getattr(graph.rows[router], side).sample for side in ("train", "infer")]
+    names[router] = prefix + ("router.weights" if all((sample >= 0).all() for sample in both) else "router.logits")
+    later = [n for n in rest if n not in names and graph.width[n] < graph.width[router] and graph.time[n] >= graph.time[router]]
+    shares = [n for n in later if (graph.rows[n].train.sample >= 0).all() and (graph.rows[n].infer.sample >= 0).all()]
+    chosen = [n for n in shares if graph.width[n] > 1 or n in graph.after[router] or n not in heads]
+    if chosen and names[router].endswith("logits"):
+        names[chosen[0]] = prefix + "router.weights"
 
 
 def _name_end(graph: RowGraph, names: dict[int, str], last: int, order: Sequence[int]) -> None:

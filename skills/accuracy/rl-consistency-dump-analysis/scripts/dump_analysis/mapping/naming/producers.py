@@ -10,14 +10,13 @@ from msprobe_files.operands import Operand, OperandError, Source
 from dump_analysis import tensors
 from dump_analysis.floats import Array
 from dump_analysis.layouts import layout_of, table
+from dump_analysis.mapping.naming.rowgraph import first_spot, holds
+from dump_analysis.mapping.recorded.columns import column_keys
+from dump_analysis.mapping.recorded.cuts import cut_op, with_ops
+from dump_analysis.mapping.recorded.keys import places_of
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes
+from dump_analysis.mapping.recorded.token_rows import matrix_ops, window_ops
 from dump_analysis.sides import Place, resolve
-
-from .columns import column_keys
-from .cuts import cut_op, with_ops
-from .keys import places_of
-from .nodes import Node, SideNodes
-from .rowgraph import first_spot, holds
-from .token_rows import matrix_ops, window_ops
 
 _Place = tuple[str, str]
 _LOOK_BACK = 12  # outputs before a part, in which its columns are looked for
@@ -147,7 +146,7 @@ def is_first_output(side: SideNodes, entry: str, path: str) -> bool:
 
 def _columns_of(place: Place, source: Source, total: int) -> tuple[Array, int] | None:
     """The columns that a cut takes of an output with one row a token (or a sequence), and how many columns there are."""
-    tensor = tensors.header(place)
+    tensor = tensors.described(place)
     if not tensor.elements or not tensor.contiguous:
         return None
     leading = [math.prod(tensor.shape[:axes]) for axes in range(1, len(tensor.shape))]

@@ -1,4 +1,4 @@
-"""Joined rows as a graph: which row a module makes of which, and which row is the sum of two others, on either side."""
+"""Joined rows as a graph: which row a module makes of which, and which row is the sum of others, on either side."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,27 +7,28 @@ from typing import NamedTuple
 import numpy as np
 
 from dump_analysis.floats import Array
-
-from .join import Joined
-from .nodes import Node, SideNodes, Spot
+from dump_analysis.mapping.joining.join import Joined
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes, Spot
 
 _NORM_COLUMNS = 64  # columns that tell whether a tensor is the norm of another
 _NORM_SPREAD = 0.05  # relative; a gain that differs by more from token to token is none
+_LINE_TOKENS = 6  # fewer lie near a line by chance
 
 
 class RowGraph(NamedTuple):
     """``after[n]``: rows that a leaf module makes of row n, ``before`` the reverse. ``alone``: pairs of which that module has
-    one input and one whole output. ``sums[n]``: pairs of rows that add up to row n (None: an addend that is no row).
-    ``time``: when the trainer has the row, for a sum when its addends exist.
+    one input and one whole output. ``sums[n]``: rows that add up to row n, two or three (None: an addend that is no row).
+    ``time``: when the trainer has the row, for a sum when its addends exist.  ``looked_up``: rows of tables, by whole numbers.
     """
 
     rows: Sequence[Joined]
     after: list[set[int]]
     before: list[set[int]]
     alone: set[tuple[int, int]]
-    sums: list[list[tuple[int | None, int | None]]]
+    sums: list[list[tuple[int | None, ...]]]
     width: list[int]
     time: list[float]
+    looked_up: set[int]
 
     def made_alone(self, row: int) -> list[int]:
         """The rows of which a module with one input makes this one, earliest first."""
@@ -50,6 +51,7 @@ def graph_of(rows: Sequence[Joined], train: SideNodes, infer: SideNodes) -> RowG
         [[] for _ in rows],
         [row.train.width for row in rows],
         [min(row.train.time, row.train.ready) for row in rows],
+        _looked_up(rows, train) | _looked_up(rows, infer),
     )
     for side, nodes in ((train, [row.train for row in rows]), (infer, [row.infer for row in rows])):
         at = {id(node): n for n, node in enumerate(nodes)}
@@ -62,9 +64,24 @@ def graph_of(rows: Sequence[Joined], train: SideNodes, infer: SideNodes) -> RowG
                     graph.alone.add((source, made))
         for n, node in enumerate(nodes):
             if id(node) in side.sums:
-                left, right = side.sums[id(node)]
-                graph.sums[n].append((at.get(id(left)), at.get(id(right))))
+                graph.sums[n].append(tuple(at.get(id(addend)) for addend in side.sums[id(node)]))
     return graph
+
+
+def lookups(side: SideNodes) -> set[str]:
+    """Entries that take whole numbers alone: their matrix is a table of rows, one a token id or a position."""
+    floats_in: set[str] = set()
+    whole_in: set[str] = set()
+    for recorded in side.records.activations:
+        if recorded.spot.io != "output":
+            (whole_in if recorded.tensor.dtype in ("int64", "int32") else floats_in).add(recorded.spot.entry)
+    return whole_in - floats_in
+
+
+def _looked_up(rows: Sequence[Joined], side: SideNodes) -> set[int]:
+    tables = lookups(side) & side.records.times.leaves
+    nodes = {id(side.at[entry, "output", "0"]) for entry in tables if (entry, "output", "0") in side.at}
+    return {n for n, row in enumerate(rows) if id(row.train) in nodes or id(row.infer) in nodes}
 
 
 def _edges(side: SideNodes) -> Iterator[_Edge]:
@@ -112,8 +129,10 @@ def _hollow(side: SideNodes) -> set[str]:
 
 
 def last_layer(side: SideNodes) -> int:
-    """The number of the last layer, −1 without. What has but the first module of a block is the norm after the layers."""
-    return max((node.layer for node in side.nodes if node.layer is not None and node.slot is not None and node.slot[0] >= 1), default=-1)
+    """The number of the last layer, −1 without. Less than half a block is none: the norm after the last layer, a head that looks alike."""
+    placed = [(node.slot[0], node.layer) for node in side.nodes if node.layer is not None and node.slot is not None]
+    deepest = max((module for module, _ in placed), default=0.0)
+    return max((layer for module, layer in placed if 2 * module >= max(2.0, deepest)), default=-1)
 
 
 def first_spot(node: Node) -> Spot:
@@ -127,9 +146,12 @@ def is_norm(graph: RowGraph, row: int, normed: int) -> bool:
 
 
 def normalises(x: Array, y: Array) -> bool:
-    """Whether y = x / rms(x) times one gain a column (root mean square norm; Zhang and Sennrich 2019). x, y: [tokens, columns]."""
-    if x.shape != y.shape:
-        return False
+    """Whether y is a root mean square norm (Zhang and Sennrich 2019) or a LayerNorm (Ba et al. 2016) of x. Both [tokens, columns]."""
+    return x.shape == y.shape and (_is_root_mean_square_norm(x, y) or _is_layer_norm(x, y))
+
+
+def _is_root_mean_square_norm(x: Array, y: Array) -> bool:
+    """Whether y = x / rms(x) times one gain a column."""
     scale = np.sqrt((x.astype(np.float64) ** 2).mean(1, keepdims=True)) + 1e-20
     some, made = x[:, :_NORM_COLUMNS].astype(np.float64), y[:, :_NORM_COLUMNS]
     large = np.abs(some) > 0.3 * scale  # small elements carry mostly rounding
@@ -141,9 +163,34 @@ def normalises(x: Array, y: Array) -> bool:
     return bool(np.median(spread) < _NORM_SPREAD)
 
 
+def _is_layer_norm(x: Array, y: Array) -> bool:
+    """Whether y = (x - mean(x)) / deviation(x) times one gain a column and one shift: a straight line in each column."""
+    if len(x) < _LINE_TOKENS:
+        return False
+    wide = x.astype(np.float64)
+    normed = ((wide - wide.mean(1, keepdims=True)) / (wide.std(1, keepdims=True) + 1e-20))[:, :_NORM_COLUMNS]
+    made = y[:, :_NORM_COLUMNS].astype(np.float64)
+    normed, made = normed - normed.mean(0), made - made.mean(0)
+    gains = (normed * made).sum(0) / ((normed**2).sum(0) + 1e-20)
+    left = np.linalg.norm(made - gains * normed, axis=0) / (np.linalg.norm(made, axis=0) + 1e-20)
+    return bool(np.median(left) < _NORM_SPREAD)
+
+
 def holds(wide: Array, narrow: Array) -> bool:
     """Whether the first column of a narrower tensor is a column of a wider one. Both [tokens, columns]."""
     if narrow.shape[1] >= wide.shape[1] or len(wide) != len(narrow):
         return False
     at = np.flatnonzero(wide[0] == narrow[0, 0])
     return bool((wide[:, at] == narrow[:, :1]).all(0).any())
+
+
+def is_made_up(graph: RowGraph, row: int, others: Sequence[int]) -> bool:
+    """Whether a row is nothing but two others beside each other: q and k where v alone was recorded apart."""
+    inside = [n for n in others if is_slice(graph, n, row)]
+    return len(inside) > 1 and sum(graph.width[n] for n in inside) == graph.width[row]
+
+
+def is_slice(graph: RowGraph, row: int, other: int) -> bool:
+    """Whether a row is some columns of another, on either side."""
+    pair = graph.rows[row], graph.rows[other]
+    return row != other and (holds(pair[1].train.sample, pair[0].train.sample) or holds(pair[1].infer.sample, pair[0].infer.sample))

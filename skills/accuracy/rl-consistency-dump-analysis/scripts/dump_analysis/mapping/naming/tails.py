@@ -1,4 +1,4 @@
-"""Last-position logits: an output with one row a sequence against the last joined token of the other side's full tensor.
+"""Last-position logits: an output with one row a sequence against the last joined token of each in the other side's full tensor.
 
 Two full tensors of unequal width (a padded vocabulary) are joined here too, the wider one cut.
 """
@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from msprobe_files.operands import Op, Operand, Source
 
-from dump_analysis import floats, tensors
+from dump_analysis import floats
 from dump_analysis.floats import Array
-from dump_analysis.sides import resolve
-from dump_analysis.tensors import CutStream, Files
-
-from .cuts import with_ops
-from .join import Joined
-from .nodes import Node, Recorded, SideNodes
+from dump_analysis.mapping.joining.join import Joined
+from dump_analysis.mapping.recorded.cuts import cut_op, with_ops
+from dump_analysis.mapping.recorded.nodes import Node, Recorded, SideNodes
+from dump_analysis.tensors import Files, cut_stream
 
 _NARROWEST = 16  # columns; fewer are no vocabulary
 _PADDING = 256  # a padded vocabulary is at most twice as wide and this
@@ -25,13 +23,17 @@ _LATEST = 4  # tails looked at, from the end
 
 
 class TailRow(NamedTuple):
-    """A row of logits. ``cosine``: of the two last rows. ``last_only``: sides that keep one row; ``padded``: the wider side."""
+    """A row of logits. ``cosine``: of the two last rows. ``last_only``: sides that keep one row; ``padded``: the wider side.
+
+    ``time``: when the trainer's were recorded.
+    """
 
     train: Operand
     infer: Operand
     cosine: float
     last_only: tuple[str, ...]
     padded: str | None
+    time: float
 
 
 class _End(NamedTuple):
@@ -50,10 +52,17 @@ def logits_row(rows: Sequence[Joined], train: SideNodes, infer: SideNodes) -> Ta
     padded = _padded(used, train, infer)
     if padded is not None:
         return padded
-    best = max(_pairs(_ends(train), _ends(infer)), key=lambda pair: (_likeness(*pair), pair[0].time), default=None)
+    ends = _later(_ends(train), [row.train for row in rows]), _later(_ends(infer), [row.infer for row in rows])
+    best = max(_pairs(*ends), key=lambda pair: (_likeness(*pair), pair[0].time), default=None)
     if best is None or _likeness(*best) <= _LIKE:
         return None
-    return _row(*best, last=train.window.stop - train.window.start - 1)
+    return _row(*best, train.window.lasts)
+
+
+def _later(ends: Sequence[_End], nodes: Sequence[Node]) -> list[_End]:
+    """Those that come after all joined rows: an expert that one token goes through returns one row too."""
+    last = max((node.time for node in nodes), default=0.0)
+    return [end for end in ends if end.time >= last]
 
 
 def _likeness(left: _End, right: _End) -> float:
@@ -91,19 +100,20 @@ def _ends(side: SideNodes) -> list[_End]:
 
 
 def _tail(side: SideNodes, record: Recorded) -> _End | None:
-    """The row of the joined sequence in an output with one row a sequence; None where its rows are not that."""
-    count, ours = _sequences(side)
+    """The rows of the joined sequences in an output with one row a sequence; None where its rows are not that."""
+    count, ours = side.window.ran, side.window.numbers
     shape = record.tensor.shape
     width = next((size for size in reversed(shape) if size != 1), 0)
     if width == 0 or record.tensor.elements != count * width:
         return None
     steps: tuple[Op, ...] = () if shape == (count, width) else (Op("reshape", shape=(count, width)),)
-    if count > 1:
-        steps = (*steps, Op("slice", axis=0, start=ours, stop=ours + 1))
+    if ours != tuple(range(count)):
+        steps = (*steps, cut_op(0, ours))
     files = Files()
     try:
-        stream = CutStream(files, record.tensor, steps)
-        row = floats.values(stream.read(0, width), stream.dtype).astype(np.float32)
+        stream = cut_stream(files, record.tensor, steps)
+        last = width * (len(ours) - 1)
+        row = floats.values(stream.read(last, last + width), stream.dtype).astype(np.float32)
     finally:
         files.close()
     if not np.isfinite(row).all():
@@ -111,38 +121,16 @@ def _tail(side: SideNodes, record: Recorded) -> _End | None:
     return _End(row, record.spot.time, Operand([Source(record.record.name, None, None, steps)]), True, False)
 
 
-def _sequences(side: SideNodes) -> tuple[int, int]:
-    """How many sequences a side ran at once, and which of them holds the last joined token: positions start anew with each."""
-    if side.positions is None:
-        return 1, 0
-    place = resolve(side.records.side, side.positions.sources[0])
-    if place is None:
-        return 1, 0
-    tensor = tensors.header(place)
-    files = Files()
-    try:
-        numbers = CutStream(files, tensor, ()).read(0, tensor.elements).astype(np.int64)
-    finally:
-        files.close()
-    if len(numbers) != side.window.total:
-        return 1, 0
-    starts = np.append(0, np.flatnonzero(np.diff(numbers) <= 0) + 1)
-    # Padding is no sequence: its positions do not count up.
-    lengths = np.diff(np.append(starts, len(numbers)))
-    starts = starts[lengths > 1] if (lengths > 1).any() else starts
-    return len(starts), int((starts <= side.window.stop - 1).sum()) - 1
-
-
-def _row(left: _End, right: _End, last: int) -> TailRow:
+def _row(left: _End, right: _End, lasts: Array) -> TailRow:
     width = min(len(left.row), len(right.row))
     made = []
     for end in (left, right):
         ops = [] if len(end.row) == width else [Op("slice", axis=1, start=0, stop=width)]
-        ops += [] if end.tail else [Op("slice", axis=0, start=last, stop=last + 1)]
+        ops += [] if end.tail else [cut_op(0, lasts)]
         made.append(with_ops(end.operand, *ops))
     kept = tuple(label for label, end in (("train", left), ("infer", right)) if end.tail)
     wider = None if len(left.row) == len(right.row) else "train" if len(left.row) > width else "infer"
-    return TailRow(made[0], made[1], cosine(left.row[:width], right.row[:width]), kept, wider)
+    return TailRow(made[0], made[1], cosine(left.row[:width], right.row[:width]), kept, wider, left.time)
 
 
 def _padded(used: set[int], train: SideNodes, infer: SideNodes) -> TailRow | None:
@@ -156,7 +144,7 @@ def _padded(used: set[int], train: SideNodes, infer: SideNodes) -> TailRow | Non
     if width < _NARROWEST or max(left.width, right.width) > 2 * width + _PADDING or found <= _LIKE:
         return None
     made = [_to_width(node, width) for node in (left, right)]
-    return TailRow(made[0], made[1], found, (), "train" if left.width > width else "infer")
+    return TailRow(made[0], made[1], found, (), "train" if left.width > width else "infer", left.time)
 
 
 def _to_width(node: Node, width: int) -> Operand:

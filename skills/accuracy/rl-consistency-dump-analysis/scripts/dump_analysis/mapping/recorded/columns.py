@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dump_analysis.floats import Array
-
-from .keys import keys_of
-from .nodes import Node, Spot
-from .token_rows import columns_op
+from dump_analysis.mapping.recorded.keys import keys_of
+from dump_analysis.mapping.recorded.nodes import Node, Spot
+from dump_analysis.mapping.recorded.token_rows import columns_op
 
 ALIKE = 0.15  # relative L2 of a right pair in its best layer, once columns are aligned
 _MOST_COLUMNS = 8192  # whose correlations are computed

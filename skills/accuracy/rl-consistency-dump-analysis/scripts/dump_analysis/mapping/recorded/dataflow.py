@@ -3,22 +3,22 @@
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from dump_analysis import floats
 from dump_analysis.floats import Array
-
-from .columns import column_keys, cut
-from .keys import places_of
-from .nodes import Node, Recorded, SideNodes, Spot, add, by_time
+from dump_analysis.mapping.recorded.addends import Addends, of_three, of_two, of_two_scaled
+from dump_analysis.mapping.recorded.columns import column_keys, cut
+from dump_analysis.mapping.recorded.keys import places_of
+from dump_analysis.mapping.recorded.nodes import Node, Recorded, SideNodes, Spot, add, by_time
 
 _PRODUCT_WITHIN = 10  # nodes after a fused output, in which the product of its halves is looked for
 _PRODUCT_ERROR = 0.02
 _ADDENDS_AMONG = 40  # nodes before a sum
 _LATE = 4.0  # a sum may be recorded up to two entries before its last addend
-_SUM_ERROR = 2.0**-7  # of the largest of the three; bfloat16 rounds by 2⁻⁹
+_FEW_SUMS = 2  # plain ones, from which the stream is no sum of two
 _PARTS_WITHIN = 40.0  # time after a fused output, in which its parts are recorded
 _SMALLEST_PART = 8  # columns
 
@@ -76,6 +76,14 @@ def activated(one: Array, other: Array, product: Array) -> bool | None:
     return None if min(first, second) >= most else bool(first <= second)
 
 
+def is_activation(x: Array, y: Array) -> bool:
+    """Whether y is an activation of x, element by element: SiLU, GELU, tanh-GELU. Both [tokens, columns] of one shape; a part is tried."""
+    tokens, columns = _probe(8, len(y)), _probe(64, y.shape[1])
+    a, wanted = (matrix[np.ix_(tokens, columns)].astype(np.float64) for matrix in (x, y))
+    most = _PRODUCT_ERROR * np.linalg.norm(wanted)
+    return min(float(np.linalg.norm(act(a) - wanted)) for act in _ACTIVATIONS) < most
+
+
 def _probe(count: int, size: int) -> Array:
     return np.unique(np.linspace(0, size - 1, min(size, count)).astype(np.int64))
 
@@ -97,19 +105,31 @@ def find_sums(side: SideNodes) -> None:
 
 
 def _fill_sums(side: SideNodes) -> None:
+    """Sums of two; where there are hardly any, also those of blocks that multiply their branches or add two of them at once.
+
+    Those are looked for in the width that is recorded most.
+    """
     groups: dict[int, list[Node]] = defaultdict(list)
     for node in by_time(side):
         if node.kind == "one" or node.kind == "sum":
             groups[node.width].append(node)
     for nodes in groups.values():
-        probes = np.stack([node.sample[np.ix_(_probe(8, len(node.sample)), _probe(8, node.width))].reshape(-1) for node in nodes])
-        times = [node.time for node in nodes]
-        for at, node in enumerate(nodes):
-            stop = bisect_left(times, node.time + _LATE + 0.01)
-            near = [other for other in range(max(0, stop - _ADDENDS_AMONG - 1), stop) if other != at]
-            addends = _addends(node, [nodes[other] for other in near], probes[near], probes[at])
-            if addends is not None:
-                side.sums[id(node)] = addends
+        _fill_among(side, nodes, of_two)
+    for search in (of_two_scaled, of_three):
+        if groups and len(side.sums) < _FEW_SUMS:
+            _fill_among(side, max(groups.values(), key=len), search)
+
+
+def _fill_among(side: SideNodes, nodes: Sequence[Node], search: Callable[[Node, Sequence[Node], Array, Array], Addends | None]) -> None:
+    """``nodes``: of one width, by time."""
+    probes = np.stack([node.sample[np.ix_(_probe(8, len(node.sample)), _probe(8, node.width))].reshape(-1) for node in nodes])
+    times = [node.time for node in nodes]
+    for at, node in enumerate(nodes):
+        stop = bisect_left(times, node.time + _LATE + 0.01)
+        near = [other for other in range(max(0, stop - _ADDENDS_AMONG - 1), stop) if other != at]
+        addends = search(node, [nodes[other] for other in near], probes[near], probes[at]) if id(node) not in side.sums else None
+        if addends is not None:
+            side.sums[id(node)] = addends
 
 
 def _add_sums_of_outputs(side: SideNodes) -> bool:
@@ -166,29 +186,6 @@ def _spot_of_sum(side: SideNodes, recorded: dict[tuple[str, bool], list[Recorded
     return pair[0].spot._replace(path=path)
 
 
-def _addends(node: Node, near: list[Node], probes: Array, wanted: Array) -> tuple[Node, Node] | None:
-    """The pair of near nodes whose sum comes closest, where every element is right within rounding."""
-    if len(near) < 2:
-        return None
-    first, second = np.triu_indices(len(near), 1)
-    left, right = probes[first], probes[second]
-    size = np.maximum(np.maximum(np.abs(left), np.abs(right)), np.abs(wanted))
-    fits = (np.abs(left + right - wanted) <= _SUM_ERROR * size).all(1)
-    found = [(_sum_error(near[a], near[b], node), a, b) for a, b in zip(first[fits].tolist(), second[fits].tolist(), strict=True)]
-    error, a, b = min(found, default=(math.inf, 0, 0))
-    return (near[a], near[b]) if error < math.inf else None
-
-
-def _sum_error(x: Node, y: Node, z: Node) -> float:
-    """‖x + y − z‖, infinite where an element is off by more than rounding or an addend is lost in it."""
-    error = np.abs(x.sample + y.sample - z.sample)
-    size = np.maximum(np.maximum(np.abs(x.sample), np.abs(y.sample)), np.abs(z.sample))
-    total = float(np.linalg.norm(error))
-    if (error > _SUM_ERROR * size).any() or 2 * total >= min(np.linalg.norm(x.sample), np.linalg.norm(y.sample)):
-        return math.inf
-    return total
-
-
 # --- recorded parts ---
 
 
@@ -216,7 +213,8 @@ def cut_rests(side: SideNodes) -> None:
         every = np.arange(node.width)
         rests = [np.setdiff1d(every, np.concatenate(parts)), *(np.setdiff1d(every, part) for part in parts)]
         for nth, columns in enumerate(rests):
-            if len(columns) >= _SMALLEST_PART and columns[-1] - columns[0] + 1 == len(columns):
+            as_a_part = nth == 0 and len(columns) in {len(part) for part in parts}  # v between q and k of several groups
+            if len(columns) >= _SMALLEST_PART and (as_a_part or columns[-1] - columns[0] + 1 == len(columns)):
                 place = Spot(spot.time + 0.1, spot.entry, "output", f"0[part{columns[0]}]", True)
                 made = cut(node, columns, "part", place)
                 made.union = nth > 0

@@ -7,8 +7,8 @@ import numpy as np
 
 from dump_analysis import floats
 from dump_analysis.floats import Array
-
-from .nodes import Node, SideNodes, Slot, Spot
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes, Slot, Spot
+from dump_analysis.mapping.recorded.token_rows import matrix_ops
 
 _SHORTEST = 3  # modules in a block, and kinds of modules
 _NEARLY = 0.85  # of what the best block covers
@@ -106,17 +106,30 @@ def _depth(trace: dict[str, str | None], entry: str) -> int:
 
 
 def _shapes(side: SideNodes) -> dict[str, Hashable]:
-    """The leaf entries with an output, in the order of starts: widths of first input and output, shapes of parameters."""
+    """The leaf entries with an output, in the order of starts: widths of first input and output, shapes of parameters.
+
+    Modules that run on some tokens are left out, and their like: which experts run, and on which tokens, differs from layer to layer.
+    """
     found: dict[str, set[tuple[str, tuple[int, ...]]]] = {}
+    some: set[str] = set()
     for recorded in side.records.activations:
         spot = recorded.spot
         if spot.leaf and spot.path == "0" and floats.FORMATS[recorded.tensor.dtype].kind == "float":
             found.setdefault(spot.entry, set()).add((spot.io, recorded.tensor.shape[-1:]))
+            some |= set() if _of_all_tokens(side, recorded.tensor.shape) else {spot.entry}
     outputs = {entry: facts for entry, facts in found.items() if any(io == "output" for io, _ in facts)}
     for parameter in side.parameters:
         if parameter.entry in outputs:
             outputs[parameter.entry].add(("parameters", parameter.tensor.shape))
-    return {entry: frozenset(facts) for entry, facts in outputs.items()}
+    shapes: dict[str, Hashable] = {entry: frozenset(facts) for entry, facts in outputs.items()}
+    left_out = {shapes[entry] for entry in some & shapes.keys()}
+    return {entry: shape for entry, shape in shapes.items() if shape not in left_out}
+
+
+def _of_all_tokens(side: SideNodes, shape: tuple[int, ...]) -> bool:
+    """Whether a tensor holds something of every token."""
+    sizes = {side.window.total, side.window.total // side.window.batch}
+    return bool(sizes & set(shape)) or matrix_ops(shape, side.window) is not None
 
 
 def _repeated_blocks(codes: Array) -> list[tuple[int, int]]:

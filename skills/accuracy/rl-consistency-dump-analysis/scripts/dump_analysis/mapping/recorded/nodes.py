@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 from msprobe_files.operands import Operand, Source
-from msprobe_files.pt_archive import PtTensor
 from msprobe_files.units import Record, Unit
 
 from dump_analysis.floats import Array
+from dump_analysis.mapping.recorded.times import Times
 from dump_analysis.sides import Side
-
-from .times import Times
+from dump_analysis.tensors import Tensor
 
 Slot = tuple[float, str, str, str]  # module inside the repeating block, io, path, kind
 
@@ -76,7 +75,7 @@ class Parameter(NamedTuple):
     entry: str
     path: str
     record: Record
-    tensor: PtTensor
+    tensor: Tensor
 
 
 class Recorded(NamedTuple):
@@ -84,7 +83,7 @@ class Recorded(NamedTuple):
 
     spot: Spot
     record: Record
-    tensor: PtTensor
+    tensor: Tensor
 
 
 class SideRecords(NamedTuple):
@@ -98,12 +97,34 @@ class SideRecords(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Which of a side's ``total`` token rows are joined: ``start … stop``. ``batch``: sequences that the rows are made of."""
+    """Which of a side's ``total`` token rows are joined: ``start … stop``, then those of ``further`` sequences, in this order.
+
+    ``batch``: size of the axis of sequences that the rows are made of, 1 without one.  ``ran``: how many sequences the side ran;
+    ``numbers``: which of them each joined run of rows is of.
+    """
 
     start: int
     stop: int
     total: int
     batch: int
+    further: tuple[tuple[int, int], ...] = ()
+    ran: int = 1
+    numbers: tuple[int, ...] = (0,)
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """The joined rows as [start, stop) of each sequence."""
+        return ((self.start, self.stop), *self.further)
+
+    @property
+    def rows(self) -> Array:
+        """The number of each joined row among the side's."""
+        return np.concatenate([np.arange(*run) for run in self.runs])
+
+    @property
+    def lasts(self) -> Array:
+        """The number among the joined rows of the last one of each sequence."""
+        return np.cumsum([stop - start for start, stop in self.runs]) - 1
 
 
 @dataclass(eq=False)
@@ -112,18 +133,18 @@ class SideNodes:
 
     ``picked``: numbers of the sampled tokens among the joined ones.  ``ids``, ``positions``: operands of the joined tokens.
     ``tails``: float outputs whose rows are not the tokens.  ``nodes``: in the order in which they were found.
-    ``sums``: id of a node -> the two nodes that it is the sum of.  ``layers``: how often the repeating block occurs.
+    ``sums``: id of a node -> the nodes that it is the sum of.  ``layers``: how often the repeating block occurs.
     ``at``: (entry, io, path) -> the node recorded or cut there.  ``known``: digest -> node.
     """
 
     records: SideRecords
     window: Window
     picked: Array
-    ids: Operand
+    ids: Operand | None
     positions: Operand | None
     tails: list[Recorded] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
-    sums: dict[int, tuple[Node, Node]] = field(default_factory=dict)
+    sums: dict[int, tuple[Node, ...]] = field(default_factory=dict)
     layers: int = 0
     at: dict[tuple[str, str, str], Node] = field(default_factory=dict)
     known: dict[tuple[tuple[int, ...], bytes], Node] = field(default_factory=dict)
@@ -140,8 +161,7 @@ def add(side: SideNodes, node: Node) -> Node | None:
     """
     if not node.sample.any():
         return None
-    key = (node.sample.shape, hashlib.blake2b(np.ascontiguousarray(node.sample).tobytes(), digest_size=16).digest())
-    known = side.known.setdefault(key, node)
+    known = side.known.setdefault(key_of(node.sample), node)
     spot = node.spots[0]
     if known is node:
         side.nodes.append(node)
@@ -153,6 +173,11 @@ def add(side: SideNodes, node: Node) -> Node | None:
             known.sources, known.combine, known.kind = node.sources, node.combine, node.kind
     side.at.setdefault((spot.entry, spot.io, spot.path), known)
     return known
+
+
+def key_of(sample: Array) -> tuple[tuple[int, ...], bytes]:
+    """What tells a sample from others: its shape and a digest of its bytes."""
+    return sample.shape, hashlib.blake2b(np.ascontiguousarray(sample).tobytes(), digest_size=16).digest()
 
 
 def _cost(node: Node) -> tuple[int, int]:

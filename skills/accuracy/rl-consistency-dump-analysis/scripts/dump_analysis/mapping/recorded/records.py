@@ -1,20 +1,17 @@
 """What a unit recorded, opened: headers of all tensors of its forward entries, and the nodes of its float activations."""
 
 import numpy as np
-from msprobe_files import units
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Operand, Source
-from msprobe_files.pt_archive import PtTensor, read_header
-from msprobe_files.units import Record, Unit
+from msprobe_files.units import Record
 
 from dump_analysis import floats
 from dump_analysis.floats import Array
-from dump_analysis.sides import Side
-from dump_analysis.tensors import Files
-
-from .nodes import Node, Parameter, Recorded, SideNodes, SideRecords, Spot, Window, add
-from .times import Times, times_of
-from .token_rows import matrix_ops, rows_of, window_ops
+from dump_analysis.mapping.recorded.nodes import Node, Parameter, Recorded, SideNodes, SideRecords, Spot, Window, add
+from dump_analysis.mapping.recorded.times import Times, times_of
+from dump_analysis.mapping.recorded.token_rows import matrix_ops, rows_of, window_ops
+from dump_analysis.sides import Place, Side
+from dump_analysis.tensors import Files, Tensor, described
 
 _ACTIVATIONS = ("input", "kwargs", "output")
 
@@ -28,11 +25,12 @@ def read(side: Side) -> SideRecords:
         raise DumpError(f"Cannot propose a mapping: {why}. Hand one folder with dump.json.")
     unit = found[0]
     times = times_of(unit)
+    places = {name: next(place for place in found if place.unit is unit) for name, found in side.by_name.items()}
     activations: list[Recorded] = []
     parameters: list[Parameter] = []
     for entry in sorted(times.start, key=times.start.__getitem__):
         for record in unit.entries[entry]:
-            tensor = _opened(unit, record)
+            tensor = _opened(places[record.name])
             if tensor is None:
                 continue
             if record.category == "parameters":
@@ -45,11 +43,11 @@ def read(side: Side) -> SideRecords:
     return SideRecords(side, unit, times, activations, parameters)
 
 
-def _opened(unit: Unit, record: Record) -> PtTensor | None:
-    if record.file is None:
+def _opened(place: Place) -> Tensor | None:
+    if place.record.file is None:
         return None
     try:
-        tensor = read_header(units.tensor_path(unit, record))
+        tensor = described(place)
     except DumpError:
         return None  # the comparison names the file and says why it cannot be read
     return tensor if tensor.elements else None
@@ -60,7 +58,7 @@ def _spot(times: Times, record: Record) -> Spot:
     return Spot(time, record.entry, record.category, record.suffix, record.entry in times.leaves)
 
 
-def nodes_of(records: SideRecords, window: Window, picked: Array, ids: Operand, positions: Operand | None) -> SideNodes:
+def nodes_of(records: SideRecords, window: Window, picked: Array, ids: Operand | None, positions: Operand | None) -> SideNodes:
     """The float activations of a unit as nodes, sampled at the joined tokens ``picked``."""
     side = SideNodes(records, window, picked, ids, positions)
     files = Files()
@@ -80,7 +78,7 @@ def _add_recorded(side: SideNodes, recorded: Recorded, files: Files) -> None:
             side.tails.append(recorded)
         return
     try:
-        sample = rows_of(files, recorded.tensor, steps, side.picked + side.window.start)
+        sample = rows_of(files, recorded.tensor, steps, side.window.rows[side.picked])
     except DumpError:
         return  # the comparison says what is wrong with the file
     source = Source(recorded.record.name, None, None, steps + window_ops(side.window))

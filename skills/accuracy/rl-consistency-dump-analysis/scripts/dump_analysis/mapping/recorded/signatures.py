@@ -3,8 +3,7 @@
 import numpy as np
 
 from dump_analysis.floats import Array
-
-from .nodes import Node
+from dump_analysis.mapping.recorded.nodes import Node
 
 FLOOR = 1e-4  # distances below it count alike: equal within one rounding of bfloat16
 CLOSE = 0.05  # a pair joined by its signature alone is at least this close in one layer; right ones reach 0.035

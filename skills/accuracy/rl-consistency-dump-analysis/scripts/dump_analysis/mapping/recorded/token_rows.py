@@ -1,17 +1,17 @@
 """A recorded tensor as [tokens, columns]: the ops that make it so, and a sample of its rows."""
 
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 
 import numpy as np
 from msprobe_files.operands import Op
-from msprobe_files.pt_archive import PtTensor
 
 from dump_analysis import floats
 from dump_analysis.floats import Array
-from dump_analysis.tensors import BLOCK_BYTES, CutStream, Files
-
-from .nodes import Window
+from dump_analysis.mapping.recorded.cuts import cut_op, runs_of
+from dump_analysis.mapping.recorded.nodes import Window
+from dump_analysis.tensors import BLOCK_BYTES, Files, Tensor, cut_stream
 
 _MOST_HEADS = 256
 _SPARSE = 4  # rows that lie wider apart than this are read one by one
@@ -53,34 +53,26 @@ def _reshaped(shape: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[Op, ...]
     return (Op("reshape", shape=wanted),)
 
 
+@cache
 def window_ops(window: Window) -> tuple[Op, ...]:
-    """The op that cuts the joined tokens out of a unit's; none where all of them are joined."""
-    if (window.start, window.stop) == (0, window.total):
-        return ()
-    return (Op("slice", axis=0, start=window.start, stop=window.stop),)
+    """The op that cuts the joined tokens out of a unit's, in their order; none where all of them are joined as they stand."""
+    runs = runs_of(window.rows)
+    return () if runs == ((0, window.total),) else (cut_op(0, window.rows),)
 
 
 def columns_op(columns: Sequence[int]) -> Op:
-    """The op that takes columns of a matrix: a slice where they are a run, else a take, in runs where these are few."""
-    runs: list[tuple[int, int]] = []
-    for column in columns:
-        if runs and runs[-1][1] == column:
-            runs[-1] = runs[-1][0], column + 1
-        else:
-            runs.append((column, column + 1))
-    if len(runs) == 1:
-        return Op("slice", axis=1, start=runs[0][0], stop=runs[0][1])
-    return Op("take", axis=1, picked=tuple(columns), runs=tuple(runs) if 2 * len(runs) < len(columns) else ())
+    """The op that takes columns of a matrix."""
+    return cut_op(1, columns)
 
 
-def rows_of(files: Files, tensor: PtTensor, steps: Sequence[Op], rows: Array) -> Array:
-    """Some rows of a tensor that ``steps`` make a matrix, as float32 [rows, columns]; ``rows`` rise.
+def rows_of(files: Files, tensor: Tensor, steps: Sequence[Op], rows: Array) -> Array:
+    """Some rows of a tensor that ``steps`` make a matrix, as float32 [rows, columns].
 
     What is not finite becomes zero.  Raises DumpError where the file ends early.
     """
-    stream = CutStream(files, tensor, steps)
+    stream = cut_stream(files, tensor, steps)
     width = prod(stream.shape[1:])
-    first, last = int(rows[0]), int(rows[-1]) + 1
+    first, last = int(rows.min()), int(rows.max()) + 1
     if (last - first) * width * tensor.item_size <= BLOCK_BYTES or last - first <= _SPARSE * len(rows):
         raw = stream.read(first * width, last * width).reshape(last - first, width)[rows - first]
     else:

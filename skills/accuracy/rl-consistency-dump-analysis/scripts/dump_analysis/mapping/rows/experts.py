@@ -1,14 +1,15 @@
 """Mapping rows of routed experts' weights: one matrix an expert on one side, stacked or not on the other."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from msprobe_files.operands import Op
 
-from .cuts import cut_op
-from .nodes import Parameter, SideNodes
-from .weight_rows import WeightRow
-from .weight_samples import Cut, agree
+from dump_analysis.mapping.contents.weight_samples import Cut, agree
+from dump_analysis.mapping.recorded.cuts import cut_op
+from dump_analysis.mapping.recorded.nodes import Parameter, SideNodes
+from dump_analysis.mapping.rows.weight_rows import WeightRow
 
 _KINDS = {2: ("gate_up", "down"), 3: ("gate", "up", "down")}
 _TRANSPOSE = Op("permute", axes=(1, 0))
@@ -31,6 +32,15 @@ def expert_rows(prefix: str, train: Sequence[Expert], infer: Sequence[Expert]) -
     return rows
 
 
+def router_row(prefix: str, train: Sequence[Parameter], infer: Sequence[Parameter], experts: int) -> list[WeightRow]:
+    """The row ``<prefix>router.weight``: the first matrix of each side with a row an expert."""
+    ends = [next((p for p in side if len(p.tensor.shape) == 2 and p.tensor.shape[0] == experts), None) for side in (train, infer)]
+    left, right = ends
+    if left is None or right is None or left.tensor.shape != right.tensor.shape:
+        return []
+    return [_row(f"{prefix}router.weight", left, (), right, ())]
+
+
 def _row(name: str, left: Parameter, left_steps: tuple[Op, ...], right: Parameter, right_steps: tuple[Op, ...]) -> WeightRow:
     ends = Cut(left.tensor, left_steps), Cut(right.tensor, right_steps)
     turned = Cut(left.tensor, (*left_steps, _TRANSPOSE))
@@ -44,17 +54,20 @@ def _numbers(train: Sequence[Expert], infer: Sequence[Expert]) -> list[tuple[int
     """Which expert of infer each expert of train is. Experts that no token reached may be missing on a side that calls them one by one."""
     if len(train) == len(infer):
         return [(at, at) for at in range(len(train))]
+    left = [_cuts(_alike(expert.matrices, infer[0].matrices)[0]) for expert in train] if infer else []
+    right = [_cuts(_alike(train[0].matrices, expert.matrices)[1]) for expert in infer] if train else []
     found: list[tuple[int, int]] = []
-    free = list(range(len(infer)))
-    for at, expert in enumerate(train):
-        left = Cut(expert.matrices[-1][0].tensor, expert.matrices[-1][1])
-        for other in free:
-            part = infer[other].matrices[-1]
-            if agree(left, Cut(part[0].tensor, part[1])):
-                found.append((at, other))
-                free.remove(other)
-                break
+    free = list(range(len(right)))
+    for at, cuts in enumerate(left):
+        other = next((other for other in free if any(agree(*pair) for pair in zip(cuts, right[other], strict=True))), None)
+        if other is not None:  # one matrix is enough: another may be stale
+            found.append((at, other))
+            free.remove(other)
     return found
+
+
+def _cuts(matrices: Sequence[tuple[Parameter, tuple[Op, ...]]]) -> list[Cut]:
+    return [Cut(parameter.tensor, steps) for parameter, steps in matrices]
 
 
 def _alike(
@@ -85,7 +98,8 @@ def experts_of(side: SideNodes, parameters: Sequence[Parameter], count: int) -> 
             Expert(tuple((stack, (Op("slice", axis=0, start=at, stop=at + 1), Op("squeeze", axis=0))) for stack in stacks))
             for at in range(count)
         ]
-    single = [parameter for parameter in ordered if len(parameter.tensor.shape) == 2]
+    shapes = Counter(parameter.tensor.shape for parameter in ordered)
+    single = [p for p in ordered if len(p.tensor.shape) == 2 and shapes[p.tensor.shape] > 1]  # a router stands there once
     fitting = [size for size in _KINDS if _repeats(single, size)]
     each = next((size for size in fitting if len(single) == size * count), fitting[0] if fitting else None)
     if each is None:

@@ -7,13 +7,12 @@ from msprobe_files.units import Record
 
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.boundaries import layer_of
+from dump_analysis.mapping.contents.weight_samples import Cut, agree, same_bytes
+from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.recorded.nodes import Parameter, SideNodes
+from dump_analysis.mapping.rows.experts import expert_rows, experts_of, router_row
+from dump_analysis.mapping.rows.weight_rows import Made, WeightRow
 from dump_analysis.wording import word
-
-from .experts import expert_rows, experts_of
-from .join import JoinedSides
-from .nodes import Parameter, SideNodes
-from .weight_rows import Made, WeightRow
-from .weight_samples import Cut, agree, same_bytes
 
 
 class Places(NamedTuple):
@@ -65,7 +64,6 @@ def left_rows(
     """
     found = list(rows)
     found += _fused_gains(places, found, train, infer)
-    found += _joined_modules(places, modules, found, train, infer)
     for layer, routed in sorted(places.experts.items()):
         inside = [
             _inside(side, window, _left(side, found, label))
@@ -74,6 +72,9 @@ def left_rows(
         count = _expert_count(routed, [*inside[0], *inside[1]])
         experts = [experts_of(side, parameters, count) for side, parameters in zip((train, infer), inside, strict=True)]
         found += expert_rows(f"layers.{layer}.", experts[0], experts[1])
+        if not any(row.name == f"layers.{layer}.router.weight" for row in found):
+            found += router_row(f"layers.{layer}.", inside[0], inside[1], count or max(map(len, experts)))
+    found += _joined_modules(places, modules, found, train, infer)
     found += _tied_heads(places, found, train, infer)
     return found[len(rows) :]
 

@@ -11,12 +11,14 @@ import numpy as np
 from msprobe_files.operands import Op, Operand, Source
 
 from dump_analysis.floats import Array
-
-from .cuts import cut_op
-from .join import JoinedSides
-from .nodes import Parameter, SideNodes
-from .producers import Producer
-from .weight_samples import Cut, agree, lies_elsewhere
+from dump_analysis.mapping.contents.turned import turned_entries
+from dump_analysis.mapping.contents.weight_samples import Cut, agree, lies_elsewhere, same_bytes
+from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.naming.producers import Producer
+from dump_analysis.mapping.naming.rowgraph import lookups
+from dump_analysis.mapping.recorded.cuts import cut_op
+from dump_analysis.mapping.recorded.nodes import Parameter, SideNodes
+from dump_analysis.sides import resolve
 
 _TRANSPOSE = Op("permute", axes=(1, 0))
 _UNLIKE = 0.9  # confidence of a row whose sides are not equal, at most
@@ -32,6 +34,13 @@ class Made(NamedTuple):
     infer: Producer | None
     columns: Array | None
     confidence: float
+
+
+class _Kept(NamedTuple):
+    """How the matrices of two entries are kept. ``table``: both are looked up by whole numbers; ``turned``: of each side, [in, out]."""
+
+    table: bool
+    turned: tuple[bool, bool]
 
 
 class WeightRow(NamedTuple):
@@ -55,6 +64,10 @@ def stem_of(boundary: str) -> str:
     """What the weights of a boundary are called after: ``layers.0.q.out`` -> ``layers.0.q``."""
     if boundary in _STEMS:
         return _STEMS[boundary]
+    if boundary.endswith(".shared_expert.out"):
+        return boundary.removesuffix("out") + "down"
+    if boundary.endswith(".router.weights"):
+        return boundary.removesuffix(".weights")
     return boundary.removesuffix(".out").removesuffix(".logits") if boundary.endswith((".out", "router.logits")) else boundary
 
 
@@ -64,19 +77,40 @@ def rows_of_places(places: Sequence[Made], train: SideNodes, infer: SideNodes, i
     ``inputs``: (train entry, infer entry) -> for each input column of infer the one of train, where they do not stand alike.
     """
     by_entry = [_by_entry(side) for side in (train, infer)]
-    lookups = [_lookups(side) for side in (train, infer)]
+    tables = [lookups(side) for side in (train, infer)]
+    turned = [turned_entries(side) for side in (train, infer)]
     rows: list[WeightRow] = []
     for made in _without_overlap(places):
         if made.train is None or made.infer is None:
             continue
         recorded = [found.get(end.entry, []) for found, end in zip(by_entry, _ends(made), strict=True)]
         matrices, vectors = ([[p for p in side if len(p.tensor.shape) == axes] for side in recorded] for axes in (2, 1))
-        table = made.train.entry in lookups[0] and made.infer.entry in lookups[1]
+        table = made.train.entry in tables[0] and made.infer.entry in tables[1]
+        kept = _Kept(table, (made.train.entry in turned[0], made.infer.entry in turned[1]))
         for left, right in zip(*matrices, strict=False):
-            row = _matrix_row(made, left, right, table, inputs.get((made.train.entry, made.infer.entry)))
+            row = _matrix_row(made, left, right, kept, inputs.get((made.train.entry, made.infer.entry)))
             rows += [row] if row is not None else []
         rows += _vector_rows(made, *vectors, beside_matrix=bool(matrices[0]) or bool(matrices[1]))
     return rows
+
+
+def with_embedding(places: Sequence[Made], train: SideNodes, infer: SideNodes) -> list[Made]:
+    """The places; the table of token ids is the embedding also where the stream begins at a multiple of its rows, or at a sum with them."""
+    if any(made.prefix == "embedding" and made.train is not None and made.infer is not None for made in places):
+        return list(places)
+    tables = [_tables_of_ids(side) for side in (train, infer)]
+    named = []
+    for made in places:
+        found = made.train is not None and made.infer is not None and made.train.entry in tables[0] and made.infer.entry in tables[1]
+        named.append(made._replace(prefix="embedding") if found else made)
+    return named
+
+
+def _tables_of_ids(side: SideNodes) -> set[str]:
+    place = resolve(side.records.side, side.ids.sources[0]) if side.ids is not None else None
+    ids = next((one.tensor for one in side.records.activations if place is not None and one.record is place.record), None)
+    inputs = [one for one in side.records.activations if one.spot.io != "output" and one.spot.entry in lookups(side)]
+    return {one.spot.entry for one in inputs if ids is not None and same_bytes(one.tensor, ids)}
 
 
 def permuted_inputs(joined: JoinedSides) -> dict[tuple[str, str], Array]:
@@ -94,16 +128,6 @@ def _by_entry(side: SideNodes) -> dict[str, list[Parameter]]:
     for parameter in side.parameters:
         found.setdefault(parameter.entry, []).append(parameter)
     return found
-
-
-def _lookups(side: SideNodes) -> set[str]:
-    """Entries that take whole numbers alone: their matrix is a table of rows, one a token id."""
-    floats_in: set[str] = set()
-    whole_in: set[str] = set()
-    for recorded in side.records.activations:
-        if recorded.spot.io != "output":
-            (whole_in if recorded.tensor.dtype in ("int64", "int32") else floats_in).add(recorded.spot.entry)
-    return whole_in - floats_in
 
 
 def covered(places: Sequence[Made]) -> set[int]:
@@ -140,7 +164,14 @@ def _without_overlap(places: Sequence[Made]) -> Iterator[Made]:
                 train, infer = _ends(places[at])
                 distinct.setdefault((train.columns.tobytes(), infer.columns.tobytes()), places[at])
         wholes = [made for made in distinct.values() if _ends(made)[0].whole and _ends(made)[1].whole]
-        yield from wholes or distinct.values()
+        yield from wholes or [made for made in distinct.values() if not _is_within(made, distinct.values())]
+
+
+def _is_within(made: Made, others: Iterable[Made]) -> bool:
+    """Whether a place that has a role holds this one's columns and more, on both sides."""
+    own = [set(end.columns.tolist()) for end in _ends(made)]
+    wider = ([set(end.columns.tolist()) for end in _ends(other)] for other in others if other.role and other is not made)
+    return any(own[0] < wide[0] and own[1] < wide[1] for wide in wider)
 
 
 def _ends(made: Made) -> tuple[Producer, Producer]:
@@ -149,17 +180,19 @@ def _ends(made: Made) -> tuple[Producer, Producer]:
     return made.train, made.infer
 
 
-def _matrix_row(made: Made, left: Parameter, right: Parameter, table: bool, inputs: Array | None) -> WeightRow | None:
+def _matrix_row(made: Made, left: Parameter, right: Parameter, kept: _Kept, inputs: Array | None) -> WeightRow | None:
     """The row of a matrix on each side; None where its shape does not fit what its entry makes."""
     ends = _ends(made)
-    axes = [_output_axis(parameter, end, table) for parameter, end in zip((left, right), ends, strict=True)]
+    axes = [
+        _output_axis(parameter, end, kept.table, turned) for parameter, end, turned in zip((left, right), ends, kept.turned, strict=True)
+    ]
     if None in axes:
         return None
     picked = [ends[0].columns if made.columns is None else ends[0].columns[made.columns], ends[1].columns]
     steps = [_picks(parameter, axis, columns) for parameter, axis, columns in zip((left, right), axes, picked, strict=True)]
     sizes = [parameter.tensor.shape[1 - axis] for parameter, axis in zip((left, right), axes, strict=True) if axis is not None]
     if sizes[0] != sizes[1]:
-        if not table:
+        if not kept.table:
             return None
         rows = min(sizes)  # the larger vocabulary is padded
         steps = [[*ops, *_first(rows, size, 1 - (axis or 0))] for ops, size, axis in zip(steps, sizes, axes, strict=True)]
@@ -170,10 +203,10 @@ def _matrix_row(made: Made, left: Parameter, right: Parameter, table: bool, inpu
     return _judged(made, f"{made.prefix}.weight", left, right, tuple(steps[0]), tuple(steps[1]))
 
 
-def _output_axis(parameter: Parameter, end: Producer, table: bool) -> int | None:
-    """The axis of a matrix that holds what its entry returns: rows, unless only the columns are as many, or it is a table."""
+def _output_axis(parameter: Parameter, end: Producer, table: bool, turned: bool) -> int | None:
+    """The axis of a matrix that holds what its entry returns: rows, unless only the columns are as many, or it is a table or turned."""
     rows, columns = parameter.tensor.shape
-    if table:
+    if table or turned:
         return 1 if columns == end.width else None
     return 0 if rows == end.width else 1 if columns == end.width else None
 

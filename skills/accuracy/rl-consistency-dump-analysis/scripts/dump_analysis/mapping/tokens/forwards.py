@@ -1,20 +1,21 @@
 """Several forwards of one model in a unit (reference policy and actor, micro batches, decode steps): the one that the other side ran."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from msprobe_files import names
-from msprobe_files.errors import DumpError
 
 from dump_analysis.artefacts.common import Worded
+from dump_analysis.mapping.contents import weights
+from dump_analysis.mapping.recorded.nodes import SideRecords
+from dump_analysis.mapping.recorded.times import Times
+from dump_analysis.mapping.tokens.row_ids import reader_of
+from dump_analysis.mapping.tokens.token_fits import Fit, best_fit
+from dump_analysis.mapping.tokens.token_join import JoinedTokens, OpenIds, apart, joined_tokens
+from dump_analysis.mapping.tokens.token_vectors import Integers, Vector
 from dump_analysis.wording import word
-
-from . import weights
-from .nodes import SideRecords
-from .times import Times
-from .token_join import FEWEST, Alike, Fit, Integers, JoinedTokens, Vector, best_fit, integers_of, joined_tokens
 
 _ANEW = 0.25  # of the modules are called again in each forward; a module that is called once a layer stands alone
 
@@ -47,14 +48,19 @@ class _Option(NamedTuple):
 def one_forward(train: SideRecords, infer: SideRecords) -> OneForward:
     """Cut each side down to one forward: the pair whose token ids agree most, of several the one whose weights are equal.
 
-    Raises DumpError where a side records no ids, or where fewer than half of them agree.
+    Where a side records no ids, rows of the first activations stand for them.  Raises NotJoined where nothing tells which token is
+    which, or where fewer than half of them agree.
     """
-    found = integers_of(train), integers_of(infer)
-    fit = _match(train, infer, found)
-    calls = _forwards(train, fit.train, found[0]), _forwards(infer, fit.infer, found[1])
+    tokens_of = reader_of(train, infer)
+    found = tokens_of.read(train), tokens_of.read(infer)
+    fit = best_fit(*found)
+    if fit is None:
+        raise apart(found)
+    calls = _forwards(train, fit.train, tokens_of.read), _forwards(infer, fit.infer, tokens_of.read)
     options = list(_best_by_ids(calls)) if len(calls[0]) + len(calls[1]) > 2 else []
     if not options:
-        return OneForward(train, infer, joined_tokens(fit, found))
+        tokens = joined_tokens(fit, found)
+        return OneForward(train, infer, tokens._replace(join=tokens.join._replace(unnamed=tokens_of.unnamed)))
     shares = _weight_shares(options) if len(options) > 1 else [None]
     at = max(range(len(options)), key=lambda n: shares[n] or 0.0)
     rivals = {n for n in range(len(options)) if n != at and _shared(options[n], options[at])}
@@ -63,45 +69,28 @@ def one_forward(train: SideRecords, infer: SideRecords) -> OneForward:
     tokens = joined_tokens(options[at].fit, (left.integers, right.integers))
     aside = _count(train) - _count(left.records), _count(infer) - _count(right.records)
     remarks = _remarks(calls, options, [at, *sorted(rivals)], [at, *sorted(equal)], aside)
-    join = tokens.join._replace(remarks=remarks, alike=_alike(remarks, [options[n] for n in (at, *sorted(equal))]))
+    alike = _alike(remarks, [options[n] for n in (at, *sorted(equal))])
+    join = tokens.join._replace(remarks=(*tokens.join.remarks, *remarks), alike=alike, unnamed=tokens_of.unnamed)
     return OneForward(left.records, right.records, tokens._replace(join=join))
-
-
-def _match(train: SideRecords, infer: SideRecords, found: tuple[Integers, Integers]) -> Fit:
-    """The vectors of the two sides in which most token ids agree.
-
-    Padding, other requests of the same forward and a lag between the sides are cut away.  Raises DumpError where a side
-    records no ids, or where fewer than half of them agree.
-    """
-    for side, integers in zip((train, infer), found, strict=True):
-        if not integers.ids:
-            why = f"the {side.side.label} dump records no token ids (integers, at least {FEWEST} of more than two values)"
-            raise DumpError(f"Cannot propose a mapping: {why}. Dump the embedding's input too.")
-    best = best_fit(*found)
-    if best is None:
-        raise DumpError(
-            "Cannot propose a mapping: fewer than half of the token ids of the two sides agree. Dump one prompt, tokenised once, on both."
-        )
-    return best
 
 
 # --- cutting a side ---
 
 
-def _forwards(records: SideRecords, ids: Vector, integers: Integers) -> list[_Forward]:
+def _forwards(records: SideRecords, ids: Vector, tokens_of: Callable[[SideRecords], Integers]) -> list[_Forward]:
     """The forwards of a side, earliest first, cut where the module that took the ids is called again."""
     entry = ids.recorded.spot.entry
     groups = _by_module(records.times)
     calls = next((groups[key] for above in _line(records, entry) if (key := _module(above)) is not None), [])
     anew = sum(len(entries) >= len(calls) for entries in groups.values())
     if len(calls) < 2 or anew < _ANEW * len(groups):
-        return [_Forward(entry, records, integers)]
+        return [_Forward(entry, records, tokens_of(records))]
     lines = [_line(records, call) for call in calls]
     shared = {above for at, line in enumerate(lines) for above in line if any(above in other for other in lines[:at])}
     tops = [[above for above in line if above not in shared][-1] for line in lines]
     part = _part_of(records.times, groups, shared, tops)
     cuts = [_only(records, {one for one, nth in part.items() if nth == at}) for at in range(len(calls))]
-    return [_Forward(call, cut, integers_of(cut)) for call, cut in zip(calls, cuts, strict=True)]
+    return [_Forward(call, cut, tokens_of(cut)) for call, cut in zip(calls, cuts, strict=True)]
 
 
 def _by_module(times: Times) -> dict[tuple[str, ...], list[str]]:
@@ -212,10 +201,10 @@ def _remarks(
     return tuple(made)
 
 
-def _alike(remarks: Sequence[Worded], equal: Sequence[_Option]) -> Alike | None:
+def _alike(remarks: Sequence[Worded], equal: Sequence[_Option]) -> OpenIds | None:
     """What names the ids of all forwards that the data cannot tell apart; None where one stands alone."""
     reason = next((remark for remark in remarks if remark.kind == "forwards_alike"), None)
     if reason is None:
         return None
     vectors = [option.fit.train for option in equal], [option.fit.infer for option in equal]
-    return Alike(reason, *(list(dict.fromkeys(vector.recorded.record.name for vector in side)) for side in vectors))
+    return OpenIds(reason, *(list(dict.fromkeys(vector.recorded.record.name for vector in side)) for side in vectors))

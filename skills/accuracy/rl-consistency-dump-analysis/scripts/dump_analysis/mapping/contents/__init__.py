@@ -1,0 +1,1 @@
+"""Parameters joined by what they hold."""

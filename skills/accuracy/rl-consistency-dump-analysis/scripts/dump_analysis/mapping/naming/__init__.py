@@ -1,0 +1,1 @@
+"""What a joined row is called: its place in the network, told from who feeds whom."""

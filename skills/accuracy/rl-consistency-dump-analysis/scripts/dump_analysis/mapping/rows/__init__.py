@@ -1,0 +1,1 @@
+"""Joined nodes and parameters as rows of a mapping, and as gaps with their reason."""
