@@ -5,8 +5,9 @@ that is the data flow: who made whose input.
 """
 
 import hashlib
-from bisect import insort
+from bisect import insort_left
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -167,7 +168,8 @@ def add(side: SideNodes, node: Node) -> Node | None:
         side.nodes.append(node)
     else:
         if node.kind != "part":
-            insort(known.spots, spot)
+            # Of entries that end at once the inner one, which starts last, comes first: never by name.
+            insort_left(known.spots, spot, key=attrgetter("time"))
         known.time = min(known.time, node.time)
         if _cost(node) < _cost(known):
             known.sources, known.combine, known.kind = node.sources, node.combine, node.kind
