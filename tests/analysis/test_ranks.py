@@ -207,6 +207,21 @@ def test_two_prompts_of_one_batch_are_no_context_parallel_ranks(tmp_path: Path) 
     assert [[member.place for member in step.members] for step in chosen[0].steps] == [["step0/rank0"]]
 
 
+def test_tokens_from_a_cache_are_a_gap_whatever_the_rest_says(tmp_path: Path) -> None:
+    """Catches rows compared by number where the engine computed the end of a prompt only, and that end called consistent (case B16)."""
+    train, _ = _records()
+    suffix = sharding.write_chunks(tmp_path / "infer", train, (4, TOKENS))
+    mapping, results, warnings = compare(tmp_path, train.write(tmp_path / "train"), suffix)
+    assert mapping.tokens is not None
+    assert (mapping.tokens.train, mapping.tokens.infer) == ([[0, 4, TOKENS]], [[0, 0, TOKENS - 4]])
+    assert {row.status for row in results.boundaries} == {"EXACT", "evidence_missing"}
+    assert results.overall == "evidence_missing"
+    gap = next(row for row in results.boundaries if row.boundary == "input_ids.cached_tokens")
+    assert gap.reason is not None
+    assert gap.reason.values == {"side": "infer", "n": 4}
+    assert any("prefix cache off and a fresh engine" in line for line in warnings)
+
+
 # --- ranks that are missing, differ, or do not fit ---
 
 

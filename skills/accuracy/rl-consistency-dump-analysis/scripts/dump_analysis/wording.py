@@ -205,6 +205,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "相差一个 token：train 的第 t 行对应 infer 的第 t + ({lag}) 行，按此错位比较；请核对训练循环是否也这样配对",
     ),
     "alignment": ("{boundary}: {what}", "{boundary}：{what}"),
+    "cached_tokens": (
+        "{side} took the first {n} tokens from a cache, perhaps of older weights: dump again with the prefix cache off and a fresh engine",
+        "{side} 的前 {n} 个 token 取自缓存，其中的 k、v 可能来自更早的权重：请关闭前缀缓存并重启引擎后重新采集",
+    ),
     "other_rows": (
         "{side} holds the logits of the last token of each sequence only: of {n} other tokens it has none",
         "{side} 只有每个序列最后一个 token 的 logits：其余 {n} 个 token 没有",

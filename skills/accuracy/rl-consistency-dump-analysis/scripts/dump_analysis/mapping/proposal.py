@@ -23,7 +23,7 @@ from dump_analysis.mapping.rows.candidates import by_place, equal_vectors
 from dump_analysis.mapping.rows.partial_rows import whole_rows, whole_weights
 from dump_analysis.mapping.rows.routing import routed_places
 from dump_analysis.mapping.rows.shifted import shifted_rows
-from dump_analysis.mapping.rows.token_notes import row_before, tokens_of, with_open_ids, without_logits
+from dump_analysis.mapping.rows.token_notes import row_before, tokens_of, with_open_ids, without_cached, without_logits
 from dump_analysis.mapping.rows.weight_gaps import MissingWeight, Places, left_rows, missing_weights, routed_of
 from dump_analysis.mapping.rows.weight_rows import Made, WeightRow, covered, permuted_inputs, rows_of_places, stem_of, with_embedding
 from dump_analysis.mapping.stated import stated_proposal
@@ -71,7 +71,7 @@ def propose(train: Side, infer: Side) -> Proposal:
     routed = routed_places(joined, names, places.experts, rows)
     rows = routed.weights
     shifted = shifted_rows(joined, names)
-    further = [*routed.extras, *without_logits(joined, tail), *shifted.extras]
+    further = [*without_cached(joined), *routed.extras, *without_logits(joined, tail), *shifted.extras]
     boundaries, missing = with_open_ids(joined, *_ordered(lines, [*gaps, *further], routed.dropped | shifted.dropped))
     makers = {line.row.boundary: (line.made.train, line.made.infer) for line in lines}
     boundaries, cut = whole_rows(joined, boundaries, makers)

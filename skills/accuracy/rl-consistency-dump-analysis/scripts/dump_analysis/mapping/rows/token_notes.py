@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import msgspec
+from msprobe_files.operands import Operand
 
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.semantic_mapping import MissingRow, Row, TokenCoverage, Tokens
@@ -16,6 +17,7 @@ def tokens_of(joined: JoinedSides, shifted: Sequence[Worded]) -> Tokens:
     """The joined rows of each side as [sequence, start, stop], sequence by sequence, and what is odd about them."""
     tokens = joined.tokens
     remarks = [*tokens.remarks, *shifted]
+    remarks += [word("cached_tokens", side=tokens.cached[0], n=tokens.cached[1])] if tokens.cached is not None else []
     remarks += [tokens.unnamed.reason] if tokens.unnamed is not None else []
     remarks += [] if tokens.matches == tokens.joined else [word("ids_differ", n=tokens.joined - tokens.matches, of=tokens.joined)]
     coverage = TokenCoverage(tokens.joined, tokens.train_total, tokens.infer_total)
@@ -34,6 +36,17 @@ def with_open_ids(joined: JoinedSides, rows: list[Row], missing: list[MissingRow
         return rows, missing
     gaps = [MissingRow(row.boundary, row.order, *tokens.alike) for row in rows if row.boundary == "input_ids"]
     return [row for row in rows if row.boundary != "input_ids"], [*gaps, *missing]
+
+
+def without_cached(joined: JoinedSides) -> list[Extra]:
+    """The first tokens of which a side has no rows, as it took them from a cache: a gap that an equal rest does not close."""
+    if joined.tokens.cached is None:
+        return []
+    side, n = joined.tokens.cached
+    label = "train" if side == "infer" else "infer"
+    operand: Operand | None = getattr(joined, label).ids
+    names = {side: [], label: [source.name for source in operand.sources] if operand is not None else []}
+    return [Extra(-1, MissingRow("input_ids.cached_tokens", 0, word("cached_tokens", side=side, n=n), names["train"], names["infer"]))]
 
 
 def row_before(joined: JoinedSides, time: float) -> int:

@@ -41,7 +41,8 @@ class TokenJoin(NamedTuple):
 
     ``agree``: numbers of the joined tokens whose ids are equal, ``matches`` their count.  ``train_total``, ``infer_total``: token
     rows of each side.  ``remarks``: which of several sequences or forwards the tokens are of, and why; ``alike``: where nothing
-    decides which forward.  ``unnamed``: where a side recorded no ids.
+    decides which forward.  ``unnamed``: where a side recorded no ids.  ``cached``: the side that took the first tokens from a
+    cache, and how many.
     """
 
     runs: tuple[Run, ...]
@@ -51,6 +52,7 @@ class TokenJoin(NamedTuple):
     train_total: int
     infer_total: int
     remarks: tuple[Worded, ...] = ()
+    cached: tuple[str, int] | None = None
     alike: OpenIds | None = None
     unnamed: OpenIds | None = None
 
@@ -71,9 +73,10 @@ def joined_tokens(fit: Fit, found: tuple[Integers, Integers]) -> JoinedTokens:
     windows = [_window(vector, [run[at] for run in fit.runs], fit.runs) for at, vector in enumerate(vectors)]
     cut = [vector.values[window.rows] for vector, window in zip(vectors, windows, strict=True)]
     agree = np.flatnonzero(cut[0] == cut[1])
-    join = TokenJoin(fit.runs, agree, len(agree), fit.length, windows[0].total, windows[1].total, tuple(_remarks(fit, cut[0])))
     positions = _positions([integers.all for integers in found], windows)
     _refuse_lag(fit, positions)
+    totals = windows[0].total, windows[1].total
+    join = TokenJoin(fit.runs, agree, len(agree), fit.length, *totals, tuple(_remarks(fit, cut[0])), _cached(fit, positions))
     named = all(floats.is_integer(vector.recorded.tensor.dtype) for vector in vectors)
     ids = [_operand(vector, window) if named else None for vector, window in zip(vectors, windows, strict=True)]
     train, infer = (_operand(vector, window) if vector else None for vector, window in zip(positions, windows, strict=True))
@@ -123,6 +126,23 @@ def _refuse_lag(fit: Fit, positions: tuple[Vector | None, Vector | None]) -> Non
             if len(before) and not padded and at[0] != at[1]:
                 what = word("first_twice" if len(before) == 1 and before[0] == first else "shifted")
                 raise NotJoined(word("ids_at_lag", n=len(before), side=label, what=what), "Dump one prompt, tokenised once, on both.")
+
+
+def _cached(fit: Fit, positions: tuple[Vector | None, Vector | None]) -> tuple[str, int] | None:
+    """The side that begins a sequence at a position above 0, whose tokens before it the other side ran: it took them from a cache."""
+    lacking = {"train": 0, "infer": 0}
+    if positions[0] is None or positions[1] is None:
+        return None
+    for run in fit.runs:
+        for side, label in enumerate(("train", "infer")):
+            own, other = (fit.train, fit.infer)[side], (fit.train, fit.infer)[1 - side]
+            counted = positions[side]
+            if counted is None or own.sequence_at(run[side])[0] != run[side]:
+                continue
+            begins = counted.values[run[side] % len(counted.values)] > 0
+            lacking[label] += run[1 - side] - other.sequence_at(run[1 - side])[0] if begins else 0
+    label = max(lacking, key=lambda key: lacking[key])
+    return (label, lacking[label]) if lacking[label] else None
 
 
 def apart(found: tuple[Integers, Integers]) -> NotJoined:
