@@ -20,7 +20,6 @@ A list in the older form (name, train_glob, infer_glob, transform …) is read t
 """
 
 import os
-import shlex
 import sys
 from pathlib import Path
 
@@ -71,7 +70,7 @@ def main() -> int:
         ]
         if first and first.uncompared_before:
             lines.append(f"not compared before it: {', '.join(first.uncompared_before[:6])}")
-        cli.answer(lines, f"python3 conclude.py --workdir {shlex.quote(os.path.dirname(output) or '.')}")
+        cli.answer(lines, cli.call("conclude.py", "--workdir", os.path.dirname(os.path.abspath(output))))
     for error in told.errors:
         cli.fail(error)
     if results.overall == "not_run":

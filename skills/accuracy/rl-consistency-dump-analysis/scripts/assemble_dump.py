@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Put ranks, pipeline stages and dump steps of one side together: one folder that reads like a single rank's dump (stage 2)."""
 
-import shlex
 import sys
 from pathlib import Path
 
@@ -40,8 +39,9 @@ def main() -> int:
         return cli.ANSWERED
     written = {side: folder / side for side in ("train", "infer") if getattr(plan, side) is not None}
     lines = [f"left in {folder}: {' '.join([*written, pipeline.PLAN])}"]
-    pair = {side: str(written[side]) if side in written else shlex.join(getattr(args, side)) for side in ("train", "infer")}
-    cli.answer(lines, f"python3 diagnose.py --train {pair['train']} --infer {pair['infer']} --output-dir analysis")
+    pair = {side: [str(written[side].resolve())] if side in written else getattr(args, side) for side in ("train", "infer")}
+    folder = folder.resolve() / "analysis"
+    cli.answer(lines, cli.call("diagnose.py", "--train", *pair["train"], "--infer", *pair["infer"], "--output-dir", str(folder)))
     return cli.ANSWERED
 
 

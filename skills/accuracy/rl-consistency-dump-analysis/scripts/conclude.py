@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Draw everything in a folder together into one conclusion: what differs, what it means, what would decide (stage 7)."""
 
-import shlex
 import sys
 from pathlib import Path
 
@@ -42,7 +41,7 @@ def main() -> int:
         print(io.text_of(found), end="")
     else:
         left = " (would_decide names what is left to do)" if found.would_decide else ""
-        cli.answer(pipeline.sentences(found, args.lang), f"read {shlex.quote(str(output))}{left}")
+        cli.answer(pipeline.sentences(found, args.lang), pipeline.after_conclusion(output, left))
     return cli.exit_code(found.overall, found.consistency, wanted=args.exit_code)
 
 

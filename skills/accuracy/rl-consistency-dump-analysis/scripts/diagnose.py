@@ -74,7 +74,7 @@ def main() -> int:
         names = (pipeline.PROBE, pipeline.MAPPING, *proposed, pipeline.RESULTS, pipeline.CONCLUSION)
         left = " (would_decide names what is left to do)" if found.would_decide else ""
         lines = [*pipeline.sentences(found, args.lang), f"left in {folder}: {' '.join(names)}"]
-        cli.answer(lines, f"read {folder / pipeline.CONCLUSION}{left}")
+        cli.answer(lines, pipeline.after_conclusion(folder / pipeline.CONCLUSION, left))
     for error in probed.errors or gated.errors:
         cli.fail(error)
     return cli.exit_code(found.overall, found.consistency, wanted=args.exit_code)

@@ -46,7 +46,8 @@ def main() -> int:
                     f"{label} {place}: {unit.entries} entries, {counts}; {state}; msprobe {unit.msprobe}, inputs {unit.inputs_are}"
                 )
         lines += [f"- {text_of(remark, args.lang)}" for remark in found.remarks]
-        cli.answer(lines, "diagnose.py --train … --infer … --output-dir … (it proposes the mapping)")
+        pair = ["--train", *(args.train or ["…"]), "--infer", *(args.infer or ["…"])]
+        cli.answer(lines, cli.call("diagnose.py", *pair, "--output-dir", "analysis"))
     for error in told.errors:
         cli.fail(error)
     return cli.CANNOT if told.errors else cli.ANSWERED

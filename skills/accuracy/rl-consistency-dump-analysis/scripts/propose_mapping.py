@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Say which tensors of two dumps are the same boundary, from what they hold: no mapping by hand (stage 2)."""
 
-import shlex
 import sys
 from pathlib import Path
 
@@ -51,8 +50,9 @@ def main() -> int:
         lines.append(render("map_tokens", {"joined": coverage.joined, "train": coverage.train, "infer": coverage.infer}, args.lang))
     lines += [f"- {text_of(gap.reason, args.lang)}" for gap in gaps[:6]] + (["- …"] if len(gaps) > 6 else [])
     lines.append(f"left: {output} {output.parent / pipeline.LAYER_MAP}")
-    pair = f"--train {shlex.join(args.train)} --infer {shlex.join(args.infer)}"
-    cli.answer(lines, f"read {pipeline.LAYER_MAP}, then python3 analyze_dump_boundaries.py {pair} --mapping {shlex.quote(str(output))}")
+    results = output.resolve().parent / pipeline.RESULTS
+    pair = ["--train", *args.train, "--infer", *args.infer, "--mapping", str(output.resolve()), "--output", str(results)]
+    cli.answer(lines, f"read {pipeline.LAYER_MAP}, then {cli.call('analyze_dump_boundaries.py', *pair)}")
     return cli.ANSWERED
 
 

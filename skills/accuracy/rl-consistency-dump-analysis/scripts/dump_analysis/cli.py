@@ -5,8 +5,10 @@ from __future__ import annotations  # an older Python must get as far as the lin
 import argparse
 import io
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 ANSWERED, FOUND, CANNOT, INCOMPLETE = 0, 1, 2, 3
@@ -55,6 +57,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         fail(f"Cannot run {self.prog}: {message}. See --help.")
         sys.exit(CANNOT)
+
+
+def call(script: str, *arguments: str) -> str:
+    """How to run a command of this skill from any folder."""
+    return shlex.join([sys.executable or "python3", str(Path(__file__).parent.parent / script), *arguments])
 
 
 def fail(message: str) -> None:

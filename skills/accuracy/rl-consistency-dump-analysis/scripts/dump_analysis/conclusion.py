@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from . import causes, stated_summary
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import Modules, Worded
@@ -17,7 +19,7 @@ from .artefacts.conclusion import (
 )
 from .artefacts.probe import Probe
 from .artefacts.semantic_mapping import SemanticMapping
-from .boundaries import INPUTS
+from .boundaries import INPUTS, made_by
 from .findings import evidence, find
 from .replicas import differing
 from .weights import WeightsCompared, compared
@@ -37,7 +39,8 @@ def conclude(
     """
     weights = compared(results.weights)
     modules = {row.boundary: row.module for row in [*mapping.boundaries, *mapping.weights] if row.module} if mapping else {}
-    findings = find(results, weights, modules, differing(mapping))
+    notes = {row.boundary: row.note for row in [*mapping.boundaries, *mapping.weights] if row.note} if mapping else {}
+    findings = [_with_notes(finding, notes) for finding in find(results, weights, modules, differing(mapping))]
     gaps = [result for result in [*results.boundaries, *results.weights] if result.status in GAPS]
     cut_short = _cut_short(facts)
     consistency = _consistency(results, findings, weights, cut_short)
@@ -56,6 +59,13 @@ def conclude(
         inputs=list(inputs),
         rounds=[],
     )
+
+
+def _with_notes(finding: Finding, notes: dict[str, str]) -> Finding:
+    """What the mapping says of the finding's rows, and of the boundaries that its weights make: that k and v are exchanged, say."""
+    names = list(dict.fromkeys(name for boundary in finding.boundaries for name in (boundary, made_by(boundary))))
+    told = [word("mapping_says", boundary=name, note=notes[name]) for name in names if name in notes]
+    return msgspec.structs.replace(finding, evidence=[*finding.evidence, *told]) if told else finding
 
 
 def _cut_short(facts: Probe | None) -> list[str]:
@@ -87,6 +97,8 @@ def _summary(
 def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], weights: WeightsCompared, cut_short: Sequence[str]) -> Worded:
     exact, gaps = results.counts.get("EXACT", 0), sum(results.counts.get(status, 0) for status in GAPS)
     logic = [finding for finding in findings if finding.character == "logic"]
+    if logic and all(finding.confirmed_by == ["inputs"] for finding in logic):
+        return word("sum_other_inputs", first=logic[0].cause)
     if len(logic) == 1:
         return word("sum_one_fault", first=logic[0].cause)
     if logic:
@@ -146,7 +158,11 @@ def _would_decide(
     modules: dict[str, Modules],
 ) -> list[Worded]:
     wanted = [word("decide_dump", side=side) for side in cut_short]
-    wanted += [word("decide_weight", weights=finding.boundaries) for finding in findings if "weights" in finding.confirmed_by]
+    lacking = {str(gap.reason.values["side"]) for gap in gaps if gap.reason is not None and gap.reason.kind == "holds_a_part"}
+    wanted += [word("decide_ranks", side=side) for side in sorted(lacking)]
+    for finding in (finding for finding in findings if "weights" in finding.confirmed_by):
+        moved = any(told.kind == "mapping_says" for told in finding.evidence)
+        wanted.append(word("decide_exchanged" if moved else "decide_weight", weights=finding.boundaries))
     if results.first_divergence is not None:
         first = results.first_divergence
         if first.uncompared_before:

@@ -1,6 +1,7 @@
 """The steps of an analysis, each from files to one file: what every command calls and `diagnose` calls in turn."""
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from dump_analysis.mapping import declared, layer_map, whole
 from dump_analysis.mapping.changes import changes
 from dump_analysis.mapping.tokens.token_join import NotJoined
 
-from . import assembled_files, assembly, comparable, conclusion, divergence, gate, probe, sides
+from . import assembled_files, assembly, cli, comparable, conclusion, divergence, gate, probe, sides
 from .artefacts import assembly_plan, io, semantic_mapping
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel
@@ -313,6 +314,13 @@ def forget(answers: Sequence[Path], inputs: Sequence[str | None]) -> None:
                 answer.unlink()
         except OSError as error:
             raise DumpError(f"Cannot write to {answer}: {error.strerror}. Choose another place.") from None
+
+
+def after_conclusion(path: Path, left: str) -> str:
+    """What to do with a conclusion: read it; where a task card leads the analysis, ask its last gate first."""
+    card = path.parent / "task_card.json"
+    gate = f"{cli.call('check_stage.py', '--stage', '7', '--workdir', str(path.parent.resolve()))}, then " if card.is_file() else ""
+    return f"{gate}read {shlex.quote(str(path))}{left}"
 
 
 def sentences(found: Conclusion, language: Language) -> list[str]:

@@ -303,8 +303,8 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}：比较的是 step {taken}；以下 step 运行了同样的 token，无从判断应取哪一个：{others}",
     ),
     "chunks_joined": (
-        "{side}: one prompt in several dump steps (chunked prefill or a cached prefix), joined by tokens [step, first, stop]: {spans}",
-        "{side}：一个 prompt 分在多个 dump step 中（分块 prefill 或缓存前缀），按 token 拼接 [step, 起, 止]：{spans}",
+        "{side}: one prompt in several dump steps (chunked prefill or a cached prefix), joined by tokens: {spans}",
+        "{side}：一个 prompt 分在多个 dump step 中（分块 prefill 或缓存前缀），按 token 拼接：{spans}",
     ),
     "context_zigzag": (
         "{side}: {n} ranks hold other tokens of one prompt each, in zigzag order (context parallel); joined in the order of the prompt",
@@ -550,6 +550,16 @@ TABLE: dict[str, tuple[str, str]] = {
     "no_rows": ("the mapping has no rows", "映射没有任何行"),
     "sum_only_weights": ("No boundary was compared; of {n} weights {equal} are equal.", "没有比较任何边界；{n} 个权重中 {equal} 个相等。"),
     "sum_only_gaps": ("No boundary could be compared: {gaps} lack evidence.", "没有可比较的边界：{gaps} 个缺少证据。"),
+    "sum_other_inputs": (
+        "The two sides were not given the same inputs: {first}.",
+        "两侧得到的输入不同：{first}。",
+    ),
+    "mapping_says": ("the mapping says of {boundary}: {note}", "映射对 {boundary} 的说明：{note}"),
+    "decide_exchanged": (
+        "in which order each side's loader puts the rows of {weights}: the mapping finds the same rows at other places",
+        "两侧的加载代码各按什么次序放置 {weights} 的行：映射在别的位置找到了同样的行",
+    ),
+    "decide_ranks": ("all ranks of the step of {side}", "{side} 该 step 的全部 rank"),
     "sum_one_fault": (
         "The two sides do not compute the same function: {first}.",
         "两侧计算的不是同一个函数：{first}。",
@@ -614,11 +624,11 @@ TABLE: dict[str, tuple[str, str]] = {
     "returns_parts": (
         (
             "{n} layers of {side} return two parts, such as {entry} ({outputs}), of what those of {other} return as one sum ({total}): "
-            "outputs of such layers differ though what they compute agrees; the sum is compared where {side} records it, never with a part"
+            "so the outputs of such layers differ by themselves; the sum is compared where {side} records it, never with a part"
         ),
         (
-            "{side} 有 {n} 层返回两个部分，例如 {entry}（{outputs}），而 {other} 的对应层返回它们的和（{total}）：这些层的输出不同，"
-            "尽管其计算一致；只在 {side} 记录了该和的地方比较，从不与其中一部分比较"
+            "{side} 有 {n} 层返回两个部分，例如 {entry}（{outputs}），而 {other} 的对应层返回它们的和（{total}）：这些层的输出"
+            "因此本来就不同；只在 {side} 记录了该和的地方比较，从不与其中一部分比较"
         ),
     ),
     "part_by_order": (

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from msprobe_files.operands import Op, Operand, Source
 
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.semantic_mapping import Basis, MissingRow, Row, SemanticMapping
 from dump_analysis.boundaries import layer_of
+from dump_analysis.mapping.recorded.cuts import runs_of
 from dump_analysis.wording import Language, render, text_of, word
 
 _Item = Row | MissingRow
@@ -97,7 +99,8 @@ def _operand(operand: Operand, language: Language) -> str:
 
 def _source(source: Source, language: Language) -> str:
     steps = [shown for op in source.steps or () if (shown := _op(op, language))]
-    return f"`{source.name}`" + (f" ({', '.join(steps)})" if steps else "")
+    place = "" if source.rank is None else f"step{source.dump_step}/rank{source.rank} "
+    return f"{place}`{source.name}`" + (f" ({', '.join(steps)})" if steps else "")
 
 
 def _op(op: Op, language: Language) -> str:
@@ -107,7 +110,7 @@ def _op(op: Op, language: Language) -> str:
     if op.op == "slice":
         return render("op_slice", {"axis": op.axis, "start": op.start or 0, "stop": op.stop if op.stop is not None else "…"}, language)
     if op.op == "take":
-        runs = op.runs or tuple((item, item + 1) for item in op.picked)
+        runs = op.runs or runs_of(np.array(op.picked))
         return render("op_take", {"axis": op.axis, "runs": [f"{start}:{stop}" for start, stop in runs]}, language)
     if op.op == "permute":
         return render("op_permute", {"axes": ", ".join(map(str, op.axes))}, language)

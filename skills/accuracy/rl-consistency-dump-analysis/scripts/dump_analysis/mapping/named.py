@@ -37,7 +37,8 @@ def left_out(mapping: SemanticMapping, side: Side, asked: Sequence[Place]) -> li
     try:
         known: dict[tuple[str, int, bytes], list[Stream]] = {}
         whole = [_whole(place) for place in named.values()]
-        for stream in _streams(side, [*whole, *_operands(mapping, side.label)], files):
+        parts = [Operand([source]) for operand in _operands(mapping, side.label) if len(operand.sources) > 1 for source in operand.sources]
+        for stream in _streams(side, [*whole, *parts, *_operands(mapping, side.label)], files):
             key = _fingerprint(stream)
             if key is not None:
                 known.setdefault(key, []).append(stream)

@@ -94,8 +94,14 @@ def _in_order(joined: JoinedSides) -> list[Joined]:
     activations = joined.train.records.activations
     places = {(one.spot.entry, one.spot.io, one.spot.path): at for at, one in enumerate(activations)}
 
+    makers = Makers(joined.train)
+
     def key(row: Joined) -> tuple[float, float, int]:
         spot = first_spot(row.train)
+        made = makers.of(row.train)
+        ended = joined.train.records.times.end[made.entry] if made is not None else row.train.ready
+        if made is not None and not made.whole and ended < row.train.ready:  # a part exists when the whole does, wherever it is recorded
+            return ended, ended, len(places) + int(made.columns[0])
         return row.train.ready, row.train.time, places.get((spot.entry, spot.io, spot.path), len(places))
 
     # Several parts side by side say something only where the other side recorded them whole.

@@ -125,7 +125,7 @@ def _chosen(label: str, members: Sequence[Member], fits: Sequence[Fit | None], s
     if alike:
         remarks.append(word("steps_alike", side=label, taken=kept[0].number, others=alike))
     if len(kept) > 1:
-        spans = [[step.number, step.first, step.stop] for step in kept]
+        spans = [f"step{step.number} {step.first}:{step.stop}" for step in kept]
         remarks.append(word("chunks_joined", side=label, spans=spans))
     return Chosen(kept, remarks, alike)
 

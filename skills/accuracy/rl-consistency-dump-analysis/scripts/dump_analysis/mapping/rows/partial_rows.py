@@ -8,16 +8,18 @@ from dump_analysis.mapping.naming.producers import Producer
 from dump_analysis.wording import word
 
 _Ends = tuple[Producer | None, Producer | None]
+# What every rank of a tensor parallel run holds whole: inputs, the residual stream and its norms, what the router says.
+_WHOLE = {
+    *("input_ids", "positions", "embedding", "input_norm", "post_norm", "attn_post_norm", "mlp_post_norm", "final_norm"),
+    *("resid_attn", "resid_mlp"),
+}
 
 
 def whole_rows(joined: JoinedSides, rows: list[Row], makers: Mapping[str, _Ends]) -> tuple[list[Row], list[MissingRow]]:
     """The rows that no matrix made, and gaps for the others; all rows where no rank is missing. ``makers``: of each boundary."""
     if joined.partial is None:
         return rows, []
-    holders = _holders(joined)
-    cut = {
-        name for name, ends in makers.items() if name != "embedding.out" and any(end is not None and end.entry in holders for end in ends)
-    }
+    cut = {name for name in makers if name.rpartition(".")[2] not in _WHOLE and name.removesuffix(".out").rpartition(".")[2] not in _WHOLE}
     return [row for row in rows if row.boundary not in cut], _gaps(joined, [row for row in rows if row.boundary in cut])
 
 
