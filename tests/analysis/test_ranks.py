@@ -225,18 +225,22 @@ def test_tokens_from_a_cache_are_a_gap_whatever_the_rest_says(tmp_path: Path) ->
 # --- ranks that are missing, differ, or do not fit ---
 
 
+@pytest.mark.parametrize("sharded", [False, True], ids=["against one rank", "against all ranks"])
 @pytest.mark.parametrize(("side", "rank"), [("train", 0), ("train", 1), ("infer", 0), ("infer", 1)])
-def test_a_missing_rank_is_said_and_shards_are_not_compared(tmp_path: Path, side: str, rank: int) -> None:
+def test_a_missing_rank_is_said_and_shards_are_not_compared(tmp_path: Path, side: str, rank: int, sharded: bool) -> None:
     """Catches half of a matrix called a changed weight: without its other ranks a shard says nothing of the whole."""
     paths = {}
     for label, record, cut in zip(("train", "infer"), _records(), (sharding.trainer_shards, sharding.engine_shards), strict=True):
         root = tmp_path / label
-        paths[label] = sharding.write_ranks(root, record, cut, [rank]) if label == side else record.write(root)
+        ranks = [rank] if label == side else range(sharding.RANKS)
+        paths[label] = sharding.write_ranks(root, record, cut, ranks) if label == side or sharded else record.write(root)
     mapping, results, warnings = compare(tmp_path, paths["train"], paths["infer"])
     assert [line for line in warnings if line.startswith(f"{side}: it holds a part of each matrix")]
     assert {row.boundary.split(".", 2)[-1] for row in mapping.weights} <= {"input_norm.weight", "post_norm.weight", "final_norm.weight"}
     assert {row.boundary for row in mapping.boundaries} >= {"input_ids", "embedding.out", "layers.0.resid_attn"}
     assert not [row for row in results.boundaries if row.boundary.endswith((".q.out", ".o_proj.out", ".gate.out")) and row.unequal]
+    stems = {row.boundary.removesuffix(".out").rpartition(".")[2] for row in mapping.boundaries}
+    assert stems <= {"input_ids", "positions", "embedding", "input_norm", "post_norm", "final_norm", "resid_attn", "resid_mlp"}
     assert results.overall == "nonzero"
 
 
