@@ -144,6 +144,12 @@ def zigzag_shards(role: str, slot: str, at: int | str, values: Array, rank: int)
     return np.concatenate([values[first : first + quarter], values[last : last + quarter]])
 
 
+def gathered_shards(role: str, slot: str, at: int | str, values: Array, rank: int) -> Array:
+    """Column-parallel q, k, v, gate and up whose results each rank gathers: matrices and biases are cut, what they return is whole."""
+    name = role.rsplit(".", 1)[-1]
+    return _half(values, rank, 0) if slot == "weight" and name in ("q", "k", "v", "gate", "up") else values
+
+
 def copies(role: str, slot: str, at: int | str, values: Array, rank: int) -> Array:
     """Data parallel or FSDP: every rank ran the same."""
     return values

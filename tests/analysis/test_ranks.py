@@ -20,7 +20,8 @@ from dump_analysis.artefacts import io
 from dump_analysis.artefacts.boundary_results import BoundaryResults
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
 from dump_analysis.mapping.ranks.members import choose, members_of
-from dumping import entry_of, of, of_bits, write_unit
+from dump_analysis.replicas import differing
+from dumping import entry_of, of, of_bits, write_pt, write_unit
 from msprobe_files.errors import DumpError
 from networks import TOKENS, Network, Recording, engine, trainer, weights_of
 from running import run_command
@@ -59,6 +60,7 @@ LAYOUTS: dict[str, tuple[Write, Write]] = {
     "two chunks": (_single, _chunks(0, 7, TOKENS)),
     "three chunks": (_single, _chunks(0, 4, 8, TOKENS)),
     "four ranks, copied keys": (_single, lambda root, record: sharding.write_ranks(root, record, sharding.four_engine_shards, range(4))),
+    "gathered columns": (_cut(sharding.gathered_shards), _single),
     "replicas of shards": (lambda root, record: _replicated(root, record, sharding.trainer_shards), _cut(sharding.engine_shards)),
 }
 
@@ -165,8 +167,8 @@ def test_units_with_other_tokens_are_left_out_and_named(tmp_path: Path, one_rank
     assert said(results) == said(one_rank)
     assert {source.dump_step for row in mapping.boundaries for source in row.infer.sources} == {1}
     assert [line for line in warnings if "left out" in line] == [
-        "train: left out, as they ran other tokens or none: step0/rank1",
-        "infer: left out, as they ran other tokens or none: step0/rank0, step2/rank0",
+        "train: left out, as their tokens are others, none, or do not adjoin those of the rest: step0/rank1",
+        "infer: left out, as their tokens are others, none, or do not adjoin those of the rest: step0/rank0, step2/rank0",
     ]
 
 
@@ -175,7 +177,7 @@ def test_only_a_dummy_step_is_no_answer(tmp_path: Path) -> None:
     train, infer = _records()
     for step in range(2):
         write_unit(tmp_path / "infer", _zeros(infer), step=step, trace=infer.trace)
-    with pytest.raises(DumpError, match="in none of 1 units of train and 2 units of infer do half of the token ids agree"):
+    with pytest.raises(DumpError, match="the infer dump records no token ids, by which its 2 units would be told apart"):
         compare(tmp_path, train.write(tmp_path / "train"), str(tmp_path / "infer"))
 
 
@@ -201,7 +203,7 @@ def test_two_prompts_of_one_batch_are_no_context_parallel_ranks(tmp_path: Path) 
     both, places = np.concatenate([first, second]), np.concatenate([np.arange(8), np.arange(8)])
     packed = {"input": [of(both, "int64"), of(places, "int64")], "output": [of(np.outer(both, np.ones(16)))]}
     write_unit(tmp_path / "infer", {entry_of("b"): packed})
-    members = [members_of(sides.open_side(label, [str(tmp_path / label)])) for label in ("train", "infer")]
+    members = [members_of(sides.open_side(label, [str(tmp_path / label)]))[0] for label in ("train", "infer")]
     chosen = choose(*members)
     assert chosen is not None
     assert [[member.place for member in step.members] for step in chosen[0].steps] == [["step0/rank0"]]
@@ -244,12 +246,12 @@ def test_a_missing_rank_is_said_and_shards_are_not_compared(tmp_path: Path, side
     assert results.overall == "nonzero"
 
 
-def _spoiled(role: str, slot: str, cut: sharding.Cut) -> sharding.Cut:
+def _spoiled(role: str, slot: str, cut: sharding.Cut, to: float = 0.5) -> sharding.Cut:
     def changed(of_role: str, of_slot: str, at: int | str, values: Any, rank: int) -> Any:
         made = cut(of_role, of_slot, at, values, rank)
         if (of_role, of_slot, rank) == (role, slot, 1):
             made = made.copy()
-            made.reshape(-1)[2] += 0.5
+            made.reshape(-1)[2] += to
         return made
 
     return changed
@@ -273,6 +275,44 @@ def test_ranks_that_should_hold_copies_and_do_not_are_a_finding(
     ours = [finding for finding in found if finding["confirmed_by"] == ["replicas"]]
     assert [(finding["boundary"], finding["character"], finding["side"]) for finding in ours] == [(boundary, character, "train")]
     assert ours[0]["size"]["unequal"] == 1
+
+
+@pytest.mark.parametrize(("role", "boundary"), [("layers.1.down", "layers.1.down.weight"), ("embedding", "embedding.weight")])
+def test_a_copied_matrix_that_differs_on_one_rank_is_a_finding(tmp_path: Path, role: str, boundary: str) -> None:
+    """Catches a matrix that every rank should hold whole taken for two shards because one element of it differs."""
+    train, infer = _records()
+    root = sharding.write_ranks(tmp_path / "train", train, _spoiled(role, "weight", sharding.copies))
+    mapping, results, _ = compare(tmp_path, root, infer.write(tmp_path / "infer"))
+    found = differing(mapping)
+    assert [(one.boundary, one.side, one.certain, one.found.ranks, one.found.unequal) for one in found] == [
+        (boundary, "train", True, [0, 1], 1)
+    ]
+    assert next(row for row in results.weights if row.boundary == boundary).status == "EXACT"  # rank 0 is compared
+
+
+def test_a_copy_that_is_not_finite_has_no_largest_difference(tmp_path: Path) -> None:
+    """Catches a NaN on one rank called a difference of 0."""
+    train, infer = _records()
+    root = sharding.write_ranks(tmp_path / "train", train, _spoiled("layers.0.post_norm", "weight", sharding.trainer_shards, float("nan")))
+    mapping, _, _ = compare(tmp_path, root, infer.write(tmp_path / "infer"))
+    assert [one.found.max_abs_diff for one in differing(mapping)] == [None]
+
+
+def test_a_copy_that_differs_in_a_later_stage_is_called_by_its_boundary(tmp_path: Path) -> None:
+    """Catches a finding under a name that no dump holds: ranks 2 and 3 are the second stage, whose layer is numbered anew."""
+    train, infer = _records()
+    sharding.write_stages(tmp_path / "stages", train)
+    for stage in (0, 1):
+        for twin in (0, 1):
+            shutil.copytree(tmp_path / f"stages/step0/rank{stage}", tmp_path / f"train/step0/rank{2 * stage + twin}")
+    entry = train.roles["layers.0.post_norm"]
+    path = tmp_path / f"train/step0/rank3/dump_tensor_data/{entry}.parameters.weight.pt"
+    values = train.entries[train.roles["layers.2.post_norm"]]["parameters"]["weight"]
+    changed = values.storage.copy()
+    changed.view("<f4")[5] += 1
+    write_pt(path, values._replace(storage=changed))
+    mapping, _, _ = compare(tmp_path, str(tmp_path / "train"), infer.write(tmp_path / "infer"))
+    assert [(one.boundary, one.found.ranks) for one in differing(mapping)] == [("layers.2.post_norm.weight", [2, 3])]
 
 
 # --- the plan as a file, and the assembled dump ---

@@ -407,10 +407,12 @@ def test_parts_that_do_not_make_up_the_whole_are_not_compared(tmp_path: Path) ->
 
 def test_every_kind_of_this_subject_is_worded_in_both_languages() -> None:
     """A sentence without its Chinese, or with a value that only one language names."""
-    for kind in [kind for kind in TABLE if kind.startswith(("stats_", "sum_stats", "digest_"))]:
+    for kind in [kind for kind in TABLE if kind.startswith(("stats_", "sum_stats", "sum_digest", "digest_"))]:
         english, chinese = TABLE[kind]
-        values = dict.fromkeys(("what", "why", "train", "infer", "name", "names", "steps", "step", "side", "digest"), "x")
-        values |= dict.fromkeys(("n", "of", "untold", "layers", "first", "last", "later", "left"), "1")
+        values = dict.fromkeys(
+            ("what", "why", "train", "infer", "name", "names", "steps", "step", "side", "sides", "digest", "damaged"), "x"
+        )
+        values |= dict.fromkeys(("n", "of", "untold", "layers", "first", "last", "later", "left", "digests", "gaps", "weights"), "1")
         assert render(kind, values, "en") == english.format(**values)
         assert render(kind, values, "zh-CN") == chinese.format(**values)
 

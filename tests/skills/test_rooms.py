@@ -26,7 +26,7 @@ FLOOR = {
     "replicas": 8, "divergence": 8, "chain": 8, "causes": 8,
     "findings": 9,
     "conclusion": 10,
-    "pipeline": 11,
+    "pipeline": 11, "assembling": 12,
     "stages": 12,
 }  # fmt: skip
 COMMANDS = sorted(path.name for path in SCRIPTS.glob("*.py"))

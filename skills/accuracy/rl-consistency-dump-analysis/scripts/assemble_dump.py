@@ -26,19 +26,23 @@ def main() -> int:
     parser.share("train", "infer", "plan", "output-dir", "lang", "json", "quiet", required=("train", "infer"))
     args = parser.parse_args()
 
-    from dump_analysis import pipeline
+    from dump_analysis import assembling, pipeline
 
     folder = Path(args.output_dir)
     pipeline.require_files({"--plan": args.plan})
     pipeline.refuse_inside(folder, args.train + args.infer)
     train, infer = pipeline.open_pair(args.train, args.infer)
-    plan, told = pipeline.assemble_step(train, infer, args.plan, folder, quiet=args.quiet)
+    plan, told = assembling.assemble_step(train, infer, args.plan, folder, quiet=args.quiet)
     cli.warn(told.warnings, quiet=args.quiet)
     if args.json:
         print((folder / pipeline.PLAN).read_text(), end="")
         return cli.ANSWERED
     written = {side: folder / side for side in ("train", "infer") if getattr(plan, side) is not None}
     lines = [f"left in {folder}: {' '.join([*written, pipeline.PLAN])}"]
+    parted = [side for side in written if getattr(plan, side).disagree]
+    lines += [
+        f"the ranks of {side} do not agree (warnings above): only diagnose.py on the original dump has that as a finding" for side in parted
+    ]
     pair = {side: [str(written[side].resolve())] if side in written else getattr(args, side) for side in ("train", "infer")}
     folder = folder.resolve() / "analysis"
     cli.answer(lines, cli.call("diagnose.py", "--train", *pair["train"], "--infer", *pair["infer"], "--output-dir", str(folder)))

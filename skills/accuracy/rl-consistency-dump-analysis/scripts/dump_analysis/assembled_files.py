@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,6 @@ from .joined_tensors import JoinedTensor
 from .pt_writer import write_pt
 from .tensors import BLOCK_BYTES, Files, Tensor, cut_stream, elements_of
 
-_PART = ".part"  # behind the folder's name while it is written
-
 
 def write_dump(steps: Sequence[AssembledSide], folder: Path, advance: Callable[[], object] = lambda: None) -> None:
     """Write ``folder``/stepN/rank0 with dump.json, construct.json and dump_tensor_data; the folder appears when it is whole.
@@ -27,8 +26,7 @@ def write_dump(steps: Sequence[AssembledSide], folder: Path, advance: Callable[[
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DumpError(f"Cannot write to {folder}: it is not empty. Choose another folder.")
-    part = folder.with_name(folder.name + _PART)
-    with _removed_on_failure(part):
+    with _hidden_beside(folder) as part:
         for step, made in enumerate(steps):
             _write_unit(made, part / f"step{step}" / "rank0", advance)
         if folder.exists():
@@ -37,16 +35,16 @@ def write_dump(steps: Sequence[AssembledSide], folder: Path, advance: Callable[[
 
 
 @contextlib.contextmanager
-def _removed_on_failure(part: Path) -> Iterator[None]:
+def _hidden_beside(folder: Path) -> Iterator[Path]:
+    """A new folder on the same file system, gone again where it is not renamed."""
     try:
-        shutil.rmtree(part, ignore_errors=True)
-        yield
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as hidden:
+            part = Path(hidden) / folder.name
+            part.mkdir()
+            yield part
     except OSError as error:
-        shutil.rmtree(part, ignore_errors=True)
-        raise DumpError(f"Cannot write to {part}: {error.strerror}. Choose another folder.") from None
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+        raise DumpError(f"Cannot write to {folder}: {error.strerror}. Choose another folder.") from None
 
 
 def _write_unit(made: AssembledSide, unit: Path, advance: Callable[[], object]) -> None:
@@ -81,7 +79,7 @@ def _write_tensor(tensor: Tensor | None, path: Path) -> None:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False))
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 # --- dump.json ---

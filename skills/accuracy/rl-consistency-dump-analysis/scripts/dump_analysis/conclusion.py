@@ -111,13 +111,16 @@ def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], weig
     if results.overall == "nonzero":
         names = [result.boundary for result in results.weights if result.status in DIVERGED]
         return word("sum_weights_apart", n=exact, weights=names)
+    by_digest = stated_summary.of_equal(results, cut_short, gaps, weights.gaps)
+    if by_digest is not None:
+        return by_digest
     if results.overall == "exact":
         return word("sum_exact_cut", n=exact, sides=list(cut_short)) if cut_short else word("sum_exact", n=exact)
     stated = stated_summary.verdict(results) if not exact else None
     if stated is not None:
         return stated
     if exact or gaps:
-        return word("sum_exact_gaps", n=exact, gaps=gaps) if exact else word("sum_only_gaps", gaps=gaps)
+        return word("sum_exact_gaps", n=exact, gaps=gaps, weights=weights.gaps) if exact else word("sum_only_gaps", gaps=gaps)
     return word("sum_only_weights", n=weights.compared, equal=weights.equal)
 
 
@@ -163,6 +166,8 @@ def _would_decide(
     for finding in (finding for finding in findings if "weights" in finding.confirmed_by):
         moved = any(told.kind == "mapping_says" for told in finding.evidence)
         wanted.append(word("decide_exchanged" if moved else "decide_weight", weights=finding.boundaries))
+    untold = [name for finding in findings if finding.cause.kind == "weight_digests_untold" for name in finding.boundaries]
+    wanted += [word("decide_tensors", names=untold)] if untold else []
     if results.first_divergence is not None:
         first = results.first_divergence
         if first.uncompared_before:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from . import causes, chain
+from . import causes, chain, stated_summary
 from .artefacts.boundary_results import DIVERGED, BoundaryResult, BoundaryResults, FirstDivergence, SidesShape, elements
 from .artefacts.common import Modules, Worded
 from .artefacts.conclusion import Character, Finding, FindingSide, Size
@@ -34,7 +34,6 @@ def find(
     if alone is not None:
         found.append(_of_nonfinite(alone, modules))
     found += [_of_weight(weight, modules) for weight in weights.differing]
-    found += [_of_replica(replica, modules) for replica in replicas]
     first = results.first_divergence
     explained = {boundary for finding in found for boundary in finding.boundaries}
     explained |= {made_by(boundary) for boundary in explained}
@@ -42,6 +41,8 @@ def find(
         found.append(_left_open(results.boundaries[places[first.boundary]], first, places[first.boundary], modules))
     elif inputs and (before := _before(results.boundaries, start)) is not None and before.boundary not in explained:
         found.append(_apart_before(before, inputs, start, modules))
+    # What ranks of one side hold differently explains no difference between the sides: one rank alone is compared.
+    found += [_of_replica(replica, modules) for replica in replicas]
     # A weight stands where the boundary that it makes stands; one that makes none that was compared, at the end.
     found = [_with_growth(finding, first, results.boundaries) for finding in found]
     found.sort(key=lambda finding: places.get(finding.boundary, places.get(made_by(finding.boundary), len(places))))
@@ -166,7 +167,10 @@ def _of_nonfinite(result: BoundaryResult, modules: dict[str, Modules]) -> Findin
 
 
 def _of_weight(weight: DifferingWeight, modules: dict[str, Modules]) -> Finding:
-    """Different values are logic; different shapes may be a mapping's fault and stay unknown."""
+    """Different values are logic; different shapes may be a mapping's fault and stay unknown.
+
+    So do digests that differ with no statistics beside them that do: the same values in another order have others.
+    """
     names = [result.boundary for result in weight.results]
     told = [evidence(result) for result in weight.results]
     if any(result.status == "SHAPE_DIFF" for result in weight.results):
@@ -174,6 +178,9 @@ def _of_weight(weight: DifferingWeight, modules: dict[str, Modules]) -> Finding:
     cause = word("weight_differs", weights=names, unequal=weight.unequal, of=weight.of)
     if all(map(_by_digest, weight.results)):
         cause = word("weight_digests_differ", weights=names)
+        if not any(stated_summary.agrees(result) == "no" for result in weight.results):
+            untold = word("weight_digests_untold", weights=names)
+            return _finding(weight.results, modules, character="unknown", cause=untold, evidence=told)
     return _finding(weight.results, modules, character="logic", cause=cause, evidence=told, confirmed_by="weights")
 
 

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from dump_analysis.mapping import declared, layer_map, whole
 from dump_analysis.mapping.changes import changes
 from dump_analysis.mapping.tokens.token_join import NotJoined
 
-from . import assembled_files, assembly, cli, comparable, conclusion, divergence, gate, probe, sides
+from . import cli, comparable, conclusion, divergence, gate, probe, sides
 from .artefacts import assembly_plan, io, semantic_mapping
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel
@@ -119,37 +118,6 @@ def saying_not_run(train: Side, infer: Side, folder: Path) -> Iterator[None]:
         raise
 
 
-def assemble_step(
-    train: Side, infer: Side, plan: str | Path | None, folder: Path, *, quiet: bool
-) -> tuple[assembly_plan.AssemblyPlan, Told]:
-    """Write each side of several units as one dump under ``folder``, and the plan that says how. Raises DumpError where neither is.
-
-    Where ranks and dump steps both cut a tensor, each step is put together first, then the steps (plans of steps: ``*.stepN.json``).
-    """
-    made = whole.assembled(train, infer, assembly_plan.read(plan) if plan is not None else None)
-    if made.train is None and made.infer is None:
-        raise DumpError("Cannot assemble: each side is one unit already. Compare them with diagnose.py.")
-    given = {side.label: side for side in (train, infer)}
-    between = folder / ".steps"
-    try:
-        for label, plans in made.by_step.items():
-            assembled_files.write_dump([assembly.assemble(given[label], own) for own in plans], between / label)
-            given[label] = sides.open_side(label, [str(between / label)])
-        again = whole.assembled(given["train"], given["infer"]) if made.by_step else made
-        both = [one for one in (again.train, again.infer) if one is not None]
-        with _progress(sum(len(one.side.by_name) for one in both), quiet=quiet) as advance:
-            for one in both:
-                assembled_files.write_dump([one], folder / one.side.label, advance)
-    finally:
-        shutil.rmtree(between, ignore_errors=True)
-    for label, plans in made.by_step.items():
-        for number, own in enumerate(plans):
-            assembly_plan.write(folder / f"{PLAN.removesuffix('.json')}.step{number}.json", assembly_plan.AssemblyPlan(**{label: own}))
-    assembly_plan.write(folder / PLAN, again.plan)
-    told = [remark.text for remark in made.remarks if remark.kind != "cut_twice"]
-    return again.plan, Told([], told)
-
-
 def mapping_step(train: Side, infer: Side, mapping: str | Path | None, plan: str | Path | None = None) -> tuple[SemanticMapping, Told]:
     """Stage 2: the mapping that people wrote, completed on the two dumps; None: the one that the dumps tell.
 
@@ -172,7 +140,7 @@ def gate_step(
 ) -> tuple[BoundaryResults, Told]:
     """Stage 3: every row compared, the first divergence named."""
     rows = [*mapping.boundaries, *mapping.weights]
-    with _progress(len(rows), quiet=quiet) as advance:
+    with progress(len(rows), quiet=quiet) as advance:
         compared, notes = gate.compare(rows, mapping.evidence_missing, train, infer, advance=advance)
     of_weights = {row.boundary for row in mapping.weights}
     of_weights |= {row.boundary for row in mapping.evidence_missing if is_weight(row.boundary)}
@@ -273,7 +241,7 @@ def _dump(side: SideLabel, facts: SideFacts | None) -> Input:
 
 
 @contextmanager
-def _progress(total: int, *, quiet: bool) -> Iterator[Callable[[], object]]:
+def progress(total: int, *, quiet: bool) -> Iterator[Callable[[], object]]:
     """A bar on stderr, only where that is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield lambda: None

@@ -11,7 +11,7 @@ from .boundaries import INPUTS
 
 
 class DifferingReplica(NamedTuple):
-    """One that differs. ``certain``: a weight, ids or positions, which no rounding can part; ``of``: elements of one copy, where known."""
+    """One that differs. ``certain``: a weight, ids or positions, which no rounding can part."""
 
     boundary: str
     side: Literal["train", "infer"]

@@ -9,6 +9,8 @@ from .artefacts.semantic_mapping import SemanticMapping
 from .boundaries import layer_of
 from .wording import word
 
+_BY_DIGEST = ("digest_equal", "stats_in_place_of_file")  # of rows that are EXACT
+
 
 class _Stated(NamedTuple):
     """The boundaries that were not compared but have statistics, by what these say."""
@@ -32,6 +34,22 @@ def agrees(row: BoundaryResult) -> str | None:
 def _is_blind(row: BoundaryResult) -> bool:
     """Whether equal digests are known that any order of the values has."""
     return row.reason is not None and row.reason.kind == "digest_blind"
+
+
+def of_equal(results: BoundaryResults, cut_short: Sequence[str], gaps: int, weights: int) -> Worded | None:
+    """The sentence of a comparison in which all that was compared is equal, some of it by digests; None where none is by them.
+
+    ``gaps``, ``weights``: how many boundaries and weights were not compared.
+    """
+    equal = [row for row in results.boundaries if row.status == "EXACT"]
+    stated = sum(row.reason is not None and row.reason.kind in _BY_DIGEST for row in equal)
+    if not stated:
+        return None
+    if results.overall != "exact":
+        return word("sum_digest_gaps", n=len(equal), digests=stated, gaps=gaps, weights=weights)
+    if cut_short:
+        return word("sum_digest_cut", n=len(equal), digests=stated, sides=list(cut_short))
+    return word("sum_digest", n=len(equal), digests=stated)
 
 
 def verdict(results: BoundaryResults) -> Worded | None:

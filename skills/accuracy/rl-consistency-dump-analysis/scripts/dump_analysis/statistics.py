@@ -22,7 +22,10 @@ _EXTREME = 4.0  # steps: an extreme is one element, whose roundings do not avera
 
 
 class Facts(NamedTuple):
-    """The statistics of one tensor; None for what is not recorded. ``digest``: as recorded."""
+    """The statistics of one tensor; None for what is not recorded. ``digest``: as recorded.
+
+    ``elements``: 0 where the shape is not recorded, for msprobe states nothing of tensors without any.
+    """
 
     elements: int
     dtype: str | None
@@ -72,16 +75,16 @@ def is_order_blind(digest: str) -> bool:
 
 def together(parts: Sequence[Facts]) -> Facts:
     """The facts of tensors side by side: exact but for the resolution of the parts."""
-    elements = sum(part.elements for part in parts)
+    elements = sum(part.elements for part in parts) if all(part.elements for part in parts) else 0
     dtypes = {part.dtype for part in parts}
-    largest, smallest, means, norms = ([part.numbers[at] for part in parts] for at in range(4))
-    weighted = [None if part.mean is None else part.mean * part.elements for part in parts]
+    largest, smallest, norms = ([part.numbers[at] for part in parts] for at in (0, 1, 3))
+    weighted = [None if part.mean is None or not elements else part.mean * part.elements for part in parts]
     return Facts(
         elements,
         dtypes.pop() if len(dtypes) == 1 else None,
         _if_all(largest, max),
         _if_all(smallest, min),
-        _if_all(weighted, lambda values: math.fsum(values) / max(1, elements)) if None not in means else None,
+        _if_all(weighted, lambda values: math.fsum(values) / elements),
         _if_all(norms, lambda values: math.hypot(*values)),
     )
 
@@ -146,12 +149,13 @@ class Agreement(NamedTuple):
     """Whether the statistics of two sides can be told apart.
 
     ``resolution``: the step of the coarser format at the norm (of integers None).  ``apart``: statistic -> distance in
-    steps: of the norm and the extremes at their own size, of the mean at the root mean square.
+    steps: of the norm and the extremes at their own size, of the mean at the root mean square.  ``steps``: statistic -> that step.
     """
 
     agree: Agree
     resolution: float | None
     apart: dict[str, float]
+    steps: dict[str, float]
 
 
 def step(value: float, dtype: str) -> float:
@@ -160,31 +164,32 @@ def step(value: float, dtype: str) -> float:
 
 
 def agreement(train: Facts, infer: Facts, *, computed: bool = True) -> Agreement:
-    """Compare two records of as many elements. ``computed``: False for weights, whose extremes no rounding moves.
+    """Compare two records of as many elements, if it is known how many. ``computed``: False for weights, whose extremes no rounding moves.
 
     *yes*: norm and mean lie within one step of the coarser format (of wider ones, which sum in their own, within √n),
     and extremes within four, or integers have equal extremes.  *no*: norm or mean lie further apart, or integers have
     others, or one side alone is not finite.  Else it cannot be told: an extreme is one element.
     """
-    if train.elements != infer.elements:
-        return Agreement("cannot_tell", None, {})
+    if train.elements != infer.elements or not train.elements:
+        return Agreement("cannot_tell", None, {}, {})
     if floats.is_integer(train.dtype) and floats.is_integer(infer.dtype):
         return _of_integers(train, infer)
     coarse = ulps.coarser([train.dtype, infer.dtype])
     pairs = {name: pair for name, pair in _pairs(train, infer) if None not in pair}
     if coarse is None or not pairs:
-        return Agreement("cannot_tell", None, {})
+        return Agreement("cannot_tell", None, {}, {})
     finite = [[math.isfinite(value) for value in pair] for pair in pairs.values()]
     if not all(all(both) for both in finite):
-        return Agreement("cannot_tell" if all(both[0] == both[1] for both in finite) else "no", None, {})
+        return Agreement("cannot_tell" if all(both[0] == both[1] for both in finite) else "no", None, {}, {})
     sizes = {name: max(abs(one), abs(other)) for name, (one, other) in pairs.items()}
     norms = [abs(norm) for norm in (train.norm, infer.norm) if norm is not None and math.isfinite(norm)]
     scale = max(norms or sizes.values())
-    sizes["mean"] = scale / math.sqrt(max(1, train.elements)) if norms else scale
-    apart = {name: abs(one - other) / step(sizes[name], coarse) for name, (one, other) in pairs.items()}
+    sizes["mean"] = scale / math.sqrt(train.elements) if norms else scale
+    steps = {name: step(sizes[name], coarse) for name in pairs}
+    apart = {name: abs(one - other) / steps[name] for name, (one, other) in pairs.items()}
     judged = _judged(apart, coarse, train.elements)
     moved = not computed and train.dtype == infer.dtype and any(apart.get(name) for name in ("max", "min"))
-    return Agreement("no" if moved else judged, step(scale, coarse), apart)
+    return Agreement("no" if moved else judged, step(scale, coarse), apart, steps)
 
 
 def _pairs(train: Facts, infer: Facts) -> Iterable[tuple[str, tuple[Any, Any]]]:
@@ -194,8 +199,8 @@ def _pairs(train: Facts, infer: Facts) -> Iterable[tuple[str, tuple[Any, Any]]]:
 def _of_integers(train: Facts, infer: Facts) -> Agreement:
     pairs = [(train.largest, infer.largest), (train.smallest, infer.smallest)]
     if any(None in pair for pair in pairs):
-        return Agreement("cannot_tell", None, {})
-    return Agreement("yes" if all(one == other for one, other in pairs) else "no", None, {})
+        return Agreement("cannot_tell", None, {}, {})
+    return Agreement("yes" if all(one == other for one, other in pairs) else "no", None, {}, {})
 
 
 def _judged(apart: dict[str, float], coarse: str, elements: int) -> Agree:

@@ -295,8 +295,8 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     # --- several units a side ---
     "units_aside": (
-        "{side}: left out, as they ran other tokens or none: {units}",
-        "{side}：以下采集运行的是其他 token 或没有 token，未使用：{units}",
+        "{side}: left out, as their tokens are others, none, or do not adjoin those of the rest: {units}",
+        "{side}：以下采集的 token 是别的、没有，或与其余的不衔接，未使用：{units}",
     ),
     "steps_alike": (
         "{side}: step {taken} is compared; these steps ran the same tokens, and nothing tells which is meant: {others}",
@@ -314,6 +314,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: {n} ranks hold other tokens of one prompt each, rank after rank (context parallel); joined in that order",
         "{side}：{n} 个 rank 按 rank 次序各持有一个 prompt 的不同 token（context parallel），已按此拼接",
     ),
+    "stages_loose": (
+        "{side}: not used, as they follow none of the stages that are there: {units}; a pipeline stage between them is missing",
+        "{side}：以下采集不接在任何已有 stage 之后，未使用：{units}；中间缺少一个流水线 stage",
+    ),
     "shards_joined": ("{side}: {n} ranks hold shards of one forward and are joined", "{side}：{n} 个 rank 各持有同一次前向的分片，已拼接"),
     "replicas_joined": (
         "{side}: {n} ranks hold copies of one forward; the first is compared",
@@ -328,6 +332,11 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: {n} tensors are cut by ranks and by dump steps at once and not compared: run assemble_dump.py, then compare what it made",
         "{side}：{n} 个张量同时按 rank 和 dump step 切开，未参与比较：请先用 assemble_dump.py 组装，再比较其结果",
     ),
+    "copies_unread": (
+        "{side}: whether {n} tensors are the same on all ranks is not known, as files cannot be read: {names}",
+        "{side}：有 {n} 个张量的文件读不了，各 rank 上是否相同未知：{names}",
+    ),
+    "units_unread": ("{side}: not used, as nothing of them can be read: {units}", "{side}：以下采集无法读取，未使用：{units}"),
     "ranks_disagree": (
         "{side}: {n} tensors that the ranks should hold alike differ between them: {names}",
         "{side}：{n} 个本应在各 rank 上相同的张量彼此不同：{names}",
@@ -543,8 +552,8 @@ TABLE: dict[str, tuple[str, str]] = {
         "两侧在全部 {n} 个已比较的边界上逐位相等，但 {sides} 的采集不完整。",
     ),
     "sum_exact_gaps": (
-        "The two sides are equal bit for bit at {n} boundaries; {gaps} could not be compared.",
-        "两侧在 {n} 个边界上逐位相等；另有 {gaps} 个无法比较。",
+        "The two sides are equal bit for bit at {n} boundaries; {gaps} boundaries and {weights} weights could not be compared.",
+        "两侧在 {n} 个边界上逐位相等；另有 {gaps} 个边界和 {weights} 个权重无法比较。",
     ),
     "sum_not_run": ("Nothing was compared: {why}.", "没有进行任何比较：{why}。"),
     "no_rows": ("the mapping has no rows", "映射没有任何行"),
@@ -656,6 +665,14 @@ TABLE: dict[str, tuple[str, str]] = {
         "different on the two sides, by their digests: {weights}",
         "两侧不同（按摘要）：{weights}",
     ),
+    "weight_digests_untold": (
+        "digests differ, with no statistics that differ beside them: other values, or the same in another order: {weights}",
+        "摘要不同，但没有随之不同的统计量：数值不同，或数值相同而次序不同：{weights}",
+    ),
+    "digest_order": (
+        "digests differ ({train} on train, {infer} on infer) though statistics agree: the same values may lie in another order",
+        "摘要不同（train {train}，infer {infer}），但统计量一致：可能是同样的数值以另一次序存放",
+    ),
     "digest_blind": (
         "both digests are {digest}, an exclusive or of 8-byte words: any order of the words has the same, so it does not show equality",
         "两侧摘要均为 {digest}，它是 8 字节字的异或：字的任何次序都相同，不能证明相等",
@@ -686,7 +703,42 @@ TABLE: dict[str, tuple[str, str]] = {
     "stats_not_finite": ("not finite on one side alone: {train} on train, {infer} on infer", "仅一侧非有限：train {train}，infer {infer}"),
     "stats_not_finite_both": ("not finite on both sides", "两侧都含非有限值"),
     "stats_together": ("{names} together: {what}", "{names} 合在一起：{what}"),
-    "stats_extremes": ("norm and mean agree, single elements do not: {what}", "范数与均值一致，个别元素不一致：{what}"),
+    "stats_extremes": ("{names} agree, single elements do not: {what}", "{names} 一致，个别元素不一致：{what}"),
+    "stats_extremes_alone": (
+        "no mean and no norm is recorded on both sides, and extremes decide nothing: {what}",
+        "两侧没有共同记录的均值或范数，而极值不能作出判定：{what}",
+    ),
+    "stats_none_common": (
+        "no statistic is recorded on both sides in formats that can be compared",
+        "没有两侧都记录且格式可比较的统计量",
+    ),
+    "stats_no_shape": ("no shape is recorded on {sides}", "{sides} 没有记录形状"),
+    "shape_not_recorded": ("{side} records no shape of {name}", "{side} 没有记录 {name} 的形状"),
+    "stats_in_place_of_file": (
+        "{what} (by what dump.json states, as the tensor that was saved cannot be used: {damaged})",
+        "{what}（依据 dump.json 的记录，因为已保存的张量无法使用：{damaged}）",
+    ),
+    "sum_digest": (
+        "The two sides are equal at all {n} boundaries compared, {digests} of them by digest (CRC-32): no tensor was compared there.",
+        "两侧在全部 {n} 个已比较的边界上相等，其中 {digests} 个依据摘要（CRC-32）：这些边界没有比较张量。",
+    ),
+    "sum_digest_cut": (
+        (
+            "The two sides are equal at all {n} boundaries compared, {digests} of them by digest (CRC-32): no tensor was compared there; "
+            "the dump of {sides} is incomplete."
+        ),
+        "两侧在全部 {n} 个已比较的边界上相等，其中 {digests} 个依据摘要（CRC-32）：这些边界没有比较张量；{sides} 的采集不完整。",
+    ),
+    "sum_digest_gaps": (
+        (
+            "The two sides are equal at {n} boundaries, {digests} of them by digest (CRC-32): no tensor was compared there; "
+            "{gaps} boundaries and {weights} weights could not be compared."
+        ),
+        (
+            "两侧在 {n} 个边界上相等，其中 {digests} 个依据摘要（CRC-32）：这些边界没有比较张量；"
+            "另有 {gaps} 个边界和 {weights} 个权重无法比较。"
+        ),
+    ),
     "stats_of_part": (
         "{side} records statistics of a whole of which this is a part",
         "{side} 只记录了整体的统计量，此处是其中一部分",

@@ -342,7 +342,7 @@ def _record(value: Dict[str, Any], entry: str, category: str, suffix: str) -> Re
         shape=sizes if len(sizes) == len(shape) else None,
         file=file,
         statistics={key: value.get(key) for key in ("Max", "Min", "Mean", "Norm")},
-        digest=value["md5"] if isinstance(value.get("md5"), str) else None,
+        digest=value["md5"] if isinstance(value.get("md5"), str) and value["md5"] else None,
         refused=refused,
     )
 

@@ -83,10 +83,20 @@ def propose(train: Side, infer: Side) -> Proposal:
         infer=SideLabel(infer.label, infer.digest),
         boundaries=boundaries,
         weights=weights,
-        evidence_missing=[*missing, *no_weights, *parts],
+        evidence_missing=_without_rows([*missing, *no_weights, *parts], [*boundaries, *weights]),
         tokens=tokens_of(joined, shifted.remarks),
     )
     return Proposal(mapping, _remarks(joined, names, rows))
+
+
+def _without_rows(gaps: Sequence[MissingRow], rows: Sequence[Row]) -> list[MissingRow]:
+    """Gaps under names that no row and no earlier gap bears: a place that is compared is none, whatever else lacks there."""
+    taken = {row.boundary for row in rows}
+    kept: dict[str, MissingRow] = {}
+    for gap in gaps:
+        if gap.boundary not in taken:
+            kept.setdefault(gap.boundary, gap)
+    return list(kept.values())
 
 
 def _in_order(joined: JoinedSides) -> list[Joined]:

@@ -62,4 +62,4 @@ def factors_of(graph: RowGraph, candidates: Sequence[int], core: int) -> list[in
 
 def name_factors(names: dict[int, str], prefix: str, factors: Sequence[int]) -> None:
     """One factor is up, without a gate; two are gate and up."""
-    names.update(zip(factors, (f"{prefix}gate.out", f"{prefix}up.out") if len(factors) > 1 else (f"{prefix}up.out",), strict=True))
+    names.update(zip(factors, (f"{prefix}gate.out", f"{prefix}up.out") if len(factors) > 1 else (f"{prefix}up.out",), strict=False))

@@ -67,20 +67,25 @@ class Chosen(NamedTuple):
     alike: list[int]
 
 
-def members_of(side: Side) -> list[Member]:
-    """The units of a side that recorded tensors of a forward, by step and rank. Raises DumpError where none did."""
+def members_of(side: Side) -> tuple[list[Member], list[Worded]]:
+    """The units of a side that recorded tensors of a forward, by step and rank, and which cannot be used.
+
+    Raises DumpError where none can.
+    """
     found: list[Member] = []
+    unread: list[str] = []
     first: DumpError | None = None
     for unit in (unit for unit in side.units if unit.entries):
         try:
             records = read(side_of(side.label, [unit]))
         except DumpError as error:
             first = first or error
+            unread.append(f"step{unit.place.step}/rank{unit.place.rank}")
         else:
             found.append(Member(unit, records, integers_of(records)))
     if not found:
         raise first or DumpError(f"Cannot propose a mapping: the {side.label} dump holds no units with tensors. Dump again.")
-    return found
+    return found, [word("units_unread", side=side.label, units=unread)] if unread else []
 
 
 def choose(train: Sequence[Member], infer: Sequence[Member]) -> tuple[Chosen, Chosen] | None:

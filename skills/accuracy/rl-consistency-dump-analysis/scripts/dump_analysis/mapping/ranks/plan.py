@@ -13,7 +13,7 @@ from dump_analysis.artefacts.assembly_plan import Assembled, Basis, Disagreement
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.mapping.ranks.members import Chosen, Step, choose, members_of
 from dump_analysis.mapping.ranks.shards import Held, Shards, shards_of, token_axis
-from dump_analysis.mapping.ranks.stages import Copies, Rank, opened, renamings, stages_of, without_copies
+from dump_analysis.mapping.ranks.stages import Chain, Copies, Rank, chained, opened, renamings, stages_of, without_copies
 from dump_analysis.mapping.recorded.nodes import Window
 from dump_analysis.sides import Side
 from dump_analysis.tensors import BLOCK_BYTES, Files, Tensor, cut_stream, elements_of
@@ -39,7 +39,12 @@ def plan_sides(train: Side, infer: Side) -> tuple[Proposed | None, Proposed | No
     counts = [sum(bool(unit.entries) for unit in side.units) for side in (train, infer)]
     if max(counts) < 2:
         return None, None
-    members = members_of(train), members_of(infer)
+    (left, told), (right, also) = members_of(train), members_of(infer)
+    members = left, right
+    for side, found in zip((train, infer), members, strict=True):
+        if len(found) > 1 and not any(member.integers.ids for member in found):
+            why = f"the {side.label} dump records no token ids, by which its {len(found)} units would be told apart"
+            raise DumpError(f"Cannot propose a mapping: {why}. Dump the embedding's input too, or hand one unit.")
     chosen = choose(*members)
     if chosen is None:
         where = " and ".join(f"{len(each)} units of {side.label}" for each, side in zip(members, (train, infer), strict=True))
@@ -47,8 +52,11 @@ def plan_sides(train: Side, infer: Side) -> tuple[Proposed | None, Proposed | No
             f"Cannot propose a mapping: in none of {where} do half of the token ids agree with the other side. "
             "Dump one prompt, tokenised once, on both."
         )
-    left, right = (_proposed(side, found) if count > 1 else None for side, found, count in zip((train, infer), chosen, counts, strict=True))
-    return left, right
+    plans = [_proposed(side, found) if count > 1 else None for side, found, count in zip((train, infer), chosen, counts, strict=True)]
+    for plan, remarks in zip(plans, (told, also), strict=True):
+        if plan is not None:
+            plan.remarks.extend(remarks)
+    return plans[0], plans[1]
 
 
 def _proposed(side: Side, chosen: Chosen) -> Proposed:
@@ -58,9 +66,14 @@ def _proposed(side: Side, chosen: Chosen) -> Proposed:
     unplaced: list[str] = []
     twice: list[str] = []
     disagree: list[Disagreement] = []
+    unread: list[str] = []
     for step in steps:
         unplaced += [name for shards in step.shards for name in shards.unplaced]
-        disagree += list(_disagreements(step))
+        for found in _disagreements(step):
+            if isinstance(found, str):
+                unread.append(found)
+            else:
+                disagree.append(found)
     for stage, renamed in enumerate(main.renamed):
         for name, held in main.shards[stage].held.items():
             made = _assembled(steps, main, stage, name, held)
@@ -73,6 +86,7 @@ def _proposed(side: Side, chosen: Chosen) -> Proposed:
     unplaced = list(dict.fromkeys(unplaced))
     remarks += [word("unplaced", side=side.label, n=len(unplaced), names=unplaced[:6])] if unplaced else []
     remarks += [word("cut_twice", side=side.label, n=len(twice))] if twice else []
+    remarks += [word("copies_unread", side=side.label, n=len(unread), names=unread[:6])] if unread else []
     remarks += [word("ranks_disagree", side=side.label, names=[one.name for one in disagree][:6], n=len(disagree))] if disagree else []
     units = [UnitAt(step=rank.member.unit.place.step, rank=rank.number) for step in [main, *steps] for rank in step.ranks()]
     plan = SidePlan(
@@ -92,16 +106,15 @@ class _Step:
     def __init__(self, step: Step) -> None:
         self.step = step
         ranks = opened(step)
-        found = [without_copies(stage) if step.pieces is None else Copies(stage, []) for stage in self._grouped(ranks)]
+        chain = chained(stages_of(ranks)) if step.pieces is None else Chain([ranks], [])
+        self.loose = [rank.member.place for stage in chain.loose for rank in stage]
+        found = [without_copies(stage) if step.pieces is None else Copies(stage, []) for stage in chain.stages]
         self.stages = [one.ranks for one in found]
         self.copies = [one.copies for one in found]
         pieces = step.pieces.order if step.pieces is not None else ()
         self.shards: list[Shards] = [shards_of(stage, pieces) for stage in self.stages]
         self.renamed = renamings(self.stages)
         self.tensors = [_together(stage) for stage in self.stages]
-
-    def _grouped(self, ranks: list[Rank]) -> list[list[Rank]]:
-        return stages_of(ranks) if self.step.pieces is None else [ranks]
 
     def ranks(self) -> list[Rank]:
         """All ranks that take part, copies last."""
@@ -168,21 +181,29 @@ def _rows(tensor: Tensor, window: Window) -> tuple[Op, ...]:
 # --- copies that should be equal ---
 
 
-def _disagreements(step: _Step) -> Iterator[Disagreement]:
+def _disagreements(step: _Step) -> Iterator[Disagreement | str]:
+    """Copies that differ, under the name and the ranks that recorded them; the name alone of one that cannot be read."""
     for at, stage in enumerate(step.stages):
         for name in step.shards[at].copies:
-            tensors = step.tensors[at][name]
-            counted = [_unequal(tensors[0], other) for other in tensors[1:]]
-            bad = [rank.number for rank, (count, _) in zip(stage[1:], counted, strict=False) if count]
-            if bad:
-                most = max((largest for _, largest in counted if largest is not None), default=None)
-                yield Disagreement(_renamed(name, step.renamed[at]), [stage[0].number, *bad], max(count for count, _ in counted), most)
+            held = list(zip([rank.number for rank in stage], step.tensors[at][name], strict=True))
+            yield from _parting(name, held[0], held[1:])
         for copy, twin in step.copies[at]:
             ours, theirs = _tensors(copy), _tensors(twin)
             for name in (name for name in theirs if name in ours):
-                count, most = _unequal(theirs[name], ours[name])
-                if count:
-                    yield Disagreement(_renamed(name, step.renamed[at]), [twin.number, copy.number], count, most)
+                yield from _parting(name, (twin.number, theirs[name]), [(copy.number, ours[name])])
+
+
+def _parting(name: str, first: tuple[int, Tensor], others: Sequence[tuple[int, Tensor]]) -> Iterator[Disagreement | str]:
+    try:
+        counted = {rank: _unequal(first[1], tensor) for rank, tensor in others}
+    except DumpError:
+        yield name
+        return
+    bad = {rank: found for rank, found in counted.items() if found[0]}
+    if bad:
+        sizes = [largest for _, largest in bad.values()]
+        most = None if None in sizes else max(size for size in sizes if size is not None)
+        yield Disagreement(name, [first[0], *bad], max(count for count, _ in bad.values()), most)
 
 
 def _tensors(rank: Rank) -> dict[str, Tensor]:
@@ -192,7 +213,10 @@ def _tensors(rank: Rank) -> dict[str, Tensor]:
 
 
 def _unequal(left: Tensor, right: Tensor) -> tuple[int, float | None]:
-    """How many elements differ, bit by bit, and the largest difference; all of them where shape or dtype do."""
+    """How many elements differ, bit by bit, and the largest difference (None: not finite, or of another shape or dtype).
+
+    Raises DumpError where a file cannot be read.
+    """
     if left.shape != right.shape or left.dtype != right.dtype:
         return max(left.elements, right.elements), None
     files = Files()
@@ -209,10 +233,8 @@ def _unequal(left: Tensor, right: Tensor) -> tuple[int, float | None]:
             count += int(differ.sum())
             a, b = (floats.values(raw[differ], left.dtype).astype(np.float64) for raw in (x, y))
             with np.errstate(invalid="ignore"):
-                most = max(most, float(np.nanmax(np.abs(a - b), initial=0.0)))
+                most = float(np.maximum(most, np.abs(a - b).max()))  # NaN stays
         return count, most if np.isfinite(most) else None
-    except DumpError:
-        return 0, None  # the comparison says what is wrong with the file
     finally:
         files.close()
 
@@ -241,6 +263,8 @@ def _basis(main: _Step, steps: Sequence[_Step]) -> list[Basis]:
 
 def _stage_remarks(side: Side, main: _Step) -> list[Worded]:
     found: list[Worded] = []
+    if main.loose:
+        found.append(word("stages_loose", side=side.label, units=main.loose))
     parallel = _parallel(main)
     if parallel.tp > 1:
         found.append(word("shards_joined", side=side.label, n=parallel.tp))

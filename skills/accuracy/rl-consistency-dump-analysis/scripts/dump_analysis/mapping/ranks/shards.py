@@ -1,10 +1,12 @@
 """How the ranks of one stage hold every tensor, as it was recorded: copies, columns, rows of tokens, or partial sums; parts in order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from msprobe_files import names
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Op
 
@@ -12,7 +14,7 @@ from dump_analysis import floats
 from dump_analysis.artefacts.assembly_plan import How
 from dump_analysis.floats import Array
 from dump_analysis.mapping.ranks.splits import Place, Split, Splits
-from dump_analysis.mapping.ranks.stages import Rank
+from dump_analysis.mapping.ranks.stages import Rank, near
 from dump_analysis.mapping.recorded.dataflow import split_halves
 from dump_analysis.mapping.recorded.nodes import Parameter, Recorded, Window
 from dump_analysis.mapping.recorded.token_rows import matrix_ops
@@ -46,10 +48,18 @@ def shards_of(stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]] = ()
         split_halves(rank.nodes)
     found = _Stage(stage, pieces)
     for place, each in found.activations():
-        found.put(each[0].record.name, found.activation(place, each), [one.tensor for one in each])
+        found.put(next(iter(each.values())).record.name, _or_none(partial(found.activation, place, each)), len(each))
     for held in found.parameters():
-        found.put(held[0].record.name, found.parameter(held), [one.tensor for one in held])
+        found.put(next(iter(held.values())).record.name, _or_none(partial(found.parameter, held)), len(held))
     return Shards(found.held, found.unplaced, found.copies, found.cut_tokens)
+
+
+def _or_none(look: Callable[[], Held | None]) -> Held | None:
+    """None where a file cannot be read: nothing is known of how it lies."""
+    try:
+        return look()
+    except DumpError:
+        return None
 
 
 class _Stage:
@@ -61,37 +71,53 @@ class _Stage:
         self.unplaced: list[str] = []
         self.copies: list[str] = []
         self.cut_tokens = False
+        self._lost: set[str] = set()
         self._window = stage[0].nodes.window
         self._splits = Splits(stage)
 
-    def put(self, name: str, held: Held | None, each: Sequence[Tensor]) -> None:
+    def put(self, name: str, held: Held | None, ranks: int) -> None:
         if held is None:
             self.unplaced.append(name)
+            parsed = names.parse_tensor(name)
+            self._lost |= {parsed.entry} if parsed is not None and parsed.category == "output" else set()
             return
         self.held[name] = held
-        if held.how == "replicated" and len(each) > 1:
+        if held.how == "replicated" and ranks > 1:
             self.copies.append(name)
 
-    def activations(self) -> list[tuple[Place, list[Recorded]]]:
-        """What every rank recorded at one place, earliest first."""
-        tables = [{one.spot[1:4]: one for one in rank.member.records.activations} for rank in self.ranks]
-        first = sorted(tables[0].values(), key=lambda one: one.spot.time)
-        return [(one.spot[1:4], [table[one.spot[1:4]] for table in tables if one.spot[1:4] in table]) for one in first]
+    def activations(self) -> list[tuple[Place, dict[int, Recorded]]]:
+        """What the ranks recorded at one place, earliest first: number of the rank -> what it recorded."""
+        found: dict[Place, dict[int, Recorded]] = {}
+        for number, rank in enumerate(self.ranks):
+            for one in sorted(rank.member.records.activations, key=lambda one: one.spot.time):
+                found.setdefault(one.spot[1:4], {}).setdefault(number, one)
+        return sorted(found.items(), key=lambda item: next(iter(item[1].values())).spot.time)
 
-    def parameters(self) -> list[list[Parameter]]:
-        tables = [{(one.entry, one.path): one for one in rank.member.records.parameters} for rank in self.ranks]
-        return [[table[key] for table in tables if key in table] for key in tables[0]]
+    def parameters(self) -> list[dict[int, Parameter]]:
+        found: dict[tuple[str, str], dict[int, Parameter]] = {}
+        for number, rank in enumerate(self.ranks):
+            for one in rank.member.records.parameters:
+                found.setdefault((one.entry, one.path), {}).setdefault(number, one)
+        return list(found.values())
+
+    def _of_one(self, held: Mapping[int, Recorded | Parameter]) -> Held | None:
+        """What one rank alone holds (an expert, the words of all ranks); nothing where another one names it and its file cannot be read."""
+        ((number, one),) = held.items()
+        name, entry = one.record.name, one.record.entry
+        named = [rank for rank in self.ranks if any(name == record.name for record in rank.member.unit.entries.get(entry, ()))]
+        return Held("stage", None, [(number, ())]) if len(named) == 1 else None
 
     # --- activations ---
 
-    def activation(self, place: Place, each: Sequence[Recorded]) -> Held | None:
-        if len(each) == 1:
-            return Held("stage", None, [(0, ())])
-        if len(each) < len(self.ranks):
+    def activation(self, place: Place, held: Mapping[int, Recorded]) -> Held | None:
+        if len(held) == 1:
+            return self._of_one(held)
+        if len(held) < len(self.ranks):
             return None
+        each = list(held.values())
         if self._pieces:
             return self._by_tokens(each)
-        samples = [self._sample(rank, place, one) for rank, one in zip(self.ranks, each, strict=False)]
+        samples = [self._sample(rank, place, one) for rank, one in zip(self.ranks, each, strict=True)]
         if all(sample is not None for sample in samples):
             split = self._splits.of(place, [sample for sample in samples if sample is not None], each[0].tensor.dtype)
             return _placed(split, [one.tensor.shape for one in each], self._window)
@@ -128,23 +154,47 @@ class _Stage:
         if axis is not None:
             self.cut_tokens = True
             return Held("cat", axis, [(rank, ()) for rank in range(len(each))])
-        return _beside(shapes, length) if floats.FORMATS[each[0].tensor.dtype].kind == "float" else None
+        rows = prod(shapes[0][:-1])
+        told = rows == self._window.ran or shapes[0].count(length) > 1  # one row a sequence, or scores of tokens by tokens
+        return _beside(shapes, length) if told and floats.FORMATS[each[0].tensor.dtype].kind == "float" else None
 
     # --- parameters ---
 
-    def parameter(self, each: Sequence[Parameter]) -> Held | None:
-        if len(each) == 1:
-            return Held("stage", None, [(0, ())])
-        if len(each) < len(self.ranks):
+    def parameter(self, held: Mapping[int, Parameter]) -> Held | None:
+        if len(held) == 1:
+            return self._of_one(held)
+        if len(held) < len(self.ranks):
             return None
+        each = list(held.values())
         tensors = [one.tensor for one in each]
         shapes = [tensor.shape for tensor in tensors]
         if _all_equal(tensors):
             return _copies(len(each))
         entry = each[0].entry
+        if entry in self._lost or len({len(shape) for shape in shapes}) > 1:
+            return None  # experts of other numbers, say: what they return fits nowhere either
+        return self._vector(entry, shapes) if len(shapes[0]) == 1 else self._matrix(entry, tensors)
+
+    def _vector(self, entry: str, shapes: Sequence[tuple[int, ...]]) -> Held | None:
+        """A vector that differs between ranks: cut as what the entry returns is, or a copy that should not differ."""
         made = self._splits.made_by(entry)
-        if len(shapes[0]) == 1 and (made is None or made.how != "cat"):
-            return _copies(len(each)) if len(set(shapes)) == 1 else None
+        lengths = [shape[0] for shape in shapes]
+        if made is None:
+            return None
+        if made.how == "cat" and made.widths == lengths:
+            return Held("cat", 0, [(rank, _slice(0, start, stop, lengths[rank])) for rank, start, stop in made.runs])
+        if len(set(lengths)) == 1 and all(width % lengths[0] == 0 for width in made.widths) and sum(lengths) != made.whole:
+            return _copies(len(shapes))  # of every head, or of all columns
+        return Held("cat", 0, [(rank, ()) for rank in range(len(shapes))]) if sum(lengths) == made.whole else None
+
+    def _matrix(self, entry: str, tensors: Sequence[Tensor]) -> Held | None:
+        """A matrix that differs between ranks: cut by rows or columns, or, where each is as large as the whole, a copy."""
+        shapes = [tensor.shape for tensor in tensors]
+        made, taken = self._splits.made_by(entry), self._splits.taken_by(entry)
+        if made is not None and taken is not None and all(shape == (made.whole, taken.whole) for shape in shapes):
+            return _copies(len(shapes))
+        if taken is None and len(set(shapes)) == 1 and near(tensors):
+            return _copies(len(shapes))  # a table of rows for ids
         axis = 1 if len(shapes[0]) == 2 and self._splits.takes_columns(entry) else 0
         if len(shapes[0]) > 2:
             axis = self._axis_of_stack(entry, shapes[0])
@@ -152,7 +202,7 @@ class _Stage:
             return None
         if made is not None and made.how == "cat" and axis == 0 and made.widths == [shape[0] for shape in shapes]:
             return Held("cat", 0, [(rank, _slice(0, start, stop, shapes[rank][0])) for rank, start, stop in made.runs])
-        return Held("cat", axis, [(rank, ()) for rank in range(len(each))])
+        return Held("cat", axis, [(rank, ()) for rank in range(len(shapes))])
 
     def _axis_of_stack(self, entry: str, shape: tuple[int, ...]) -> int:
         """Of stacked experts [experts, rows, columns]: other experts on each rank, unless the columns or rows are cut."""
@@ -167,7 +217,7 @@ def token_axis(shape: tuple[int, ...], total: int) -> int | None:
     """The axis whose items are tokens, or several items a token (heads); None where there is none."""
     if total in shape:
         return shape.index(total)
-    return 0 if shape and shape[0] and shape[0] % total == 0 else None
+    return 0 if total > 1 and shape and shape[0] and shape[0] % total == 0 else None
 
 
 def _copies(ranks: int) -> Held:
@@ -176,10 +226,7 @@ def _copies(ranks: int) -> Held:
 
 def _all_equal(tensors: Sequence[Tensor]) -> bool:
     first = tensors[0]
-    try:
-        return all(other.shape == first.shape and other.dtype == first.dtype and same_file(first, other) for other in tensors[1:])
-    except DumpError:
-        return False
+    return all(other.shape == first.shape and other.dtype == first.dtype and same_file(first, other) for other in tensors[1:])
 
 
 def _joins_on(shapes: Sequence[tuple[int, ...]], length: int) -> int | None:

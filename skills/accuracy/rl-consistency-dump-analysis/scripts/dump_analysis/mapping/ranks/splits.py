@@ -32,6 +32,11 @@ class Split(NamedTuple):
     widths: list[int]
     runs: list[tuple[int, int, int]]
 
+    @property
+    def whole(self) -> int:
+        """How many columns the whole has."""
+        return sum(stop - start for _, start, stop in self.runs) if self.how == "cat" else self.widths[0]
+
 
 class Splits:
     """The splits of a stage's tensors, told earliest first: what a module takes tells what it returns."""
@@ -54,6 +59,10 @@ class Splits:
     def made_by(self, entry: str) -> Split | None:
         """How what an entry returns first lies."""
         return next((split for place, split in self.at.items() if place[:2] == (entry, "output")), None)
+
+    def taken_by(self, entry: str) -> Split | None:
+        """How what an entry takes first lies."""
+        return next((split for place, split in self.at.items() if place[0] == entry and place[1] != "output"), None)
 
     def takes_columns(self, entry: str) -> bool:
         """Whether an entry takes columns of a tensor on each rank: a row-parallel one does."""
@@ -101,7 +110,7 @@ class Splits:
 
     def _runs(self, place: Place, samples: Sequence[Array], widths: Sequence[int]) -> list[tuple[int, int, int]]:
         """The columns of the whole: part by part (gate, up; q, k, v), each from all ranks in turn; a copied part once."""
-        cuts = [self._cuts(rank, place, width) for rank, width in zip(self._ranks, widths, strict=False)]
+        cuts = [self._cuts(rank, place, width) for rank, width in zip(self._ranks, widths, strict=True)]
         if len({len(found) for found in cuts}) > 1:
             cuts = [[(0, width)] for width in widths]
         runs: list[tuple[int, int, int]] = []

@@ -8,15 +8,17 @@ from msprobe_files import names
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Operand
 
+from dump_analysis import floats
 from dump_analysis.mapping.ranks.members import Member, Step
 from dump_analysis.mapping.recorded.columns import relative
 from dump_analysis.mapping.recorded.nodes import SideNodes
 from dump_analysis.mapping.recorded.records import nodes_of, picked_tokens
-from dump_analysis.tensors import same_file, varies
+from dump_analysis.tensors import BLOCK_BYTES, Files, Tensor, cut_stream, same_file, varies
 
 _EQUAL = 0.2  # of two ranks' vectors that are not constant, or of their activations, makes them shards or copies of one stage
 _ROW_SHARDS = 0.3  # of their activations hold a part of the tokens: sequence parallel
 _SAMPLE = 32
+_HEAD = 1024  # elements
 COPY = 0.25  # relative L2 of copies that should be equal and are not; shards have nothing in common (about 1.4)
 _ALL = 0.9  # of the activations make a rank a copy
 
@@ -52,6 +54,51 @@ def stages_of(ranks: Sequence[Rank]) -> list[list[Rank]]:
     return stages
 
 
+class Chain(NamedTuple):
+    """Stages in the order in which the hidden states pass through them. ``loose``: those that follow none of them."""
+
+    stages: list[list[Rank]]
+    loose: list[list[Rank]]
+
+
+def chained(stages: list[list[Rank]]) -> Chain:
+    """Stages in the order of the data: each takes what another one returned and it did not make itself.
+
+    A stage that nothing leads to is loose. Raises DumpError where two stages feed each other: interleaved stages.
+    """
+    follows = {(a, b) for a in range(len(stages)) for b in range(len(stages)) if a != b and _feeds(stages[a], stages[b])}
+    if any((b, a) in follows for a, b in follows):
+        raise DumpError(
+            "Cannot put pipeline stages together: two of them feed each other (interleaved, virtual stages). Hand one model chunk a rank."
+        )
+    first = next((at for at in range(len(stages)) if stages[at][0].member.integers.ids), 0)
+    order = [first]
+    while (after := next((b for a, b in sorted(follows) if a == order[-1] and b not in order), None)) is not None:
+        order.append(after)
+    return Chain([stages[at] for at in order], [stages[at] for at in range(len(stages)) if at not in order])
+
+
+def _feeds(one: Sequence[Rank], other: Sequence[Rank]) -> bool:
+    """Whether a rank of the other stage takes a tensor that a rank of this one returned and that the other one did not make."""
+    made = set().union(*(_begins(rank, returned=True) for rank in one))
+    return any((_begins(rank, returned=False) - _begins(rank, returned=True)) & made for rank in other)
+
+
+def _begins(rank: Rank, *, returned: bool) -> set[tuple[tuple[int, ...], bytes]]:
+    """Shape and first bytes of what a rank's modules return, or take: of float tensors that are not all zero there."""
+    found: set[tuple[tuple[int, ...], bytes]] = set()
+    files = Files()
+    try:
+        for one in rank.member.records.activations:
+            if (one.spot.io == "output") == returned and floats.FORMATS[one.tensor.dtype].kind == "float":
+                found.add((one.tensor.shape, cut_stream(files, one.tensor, ()).read(0, min(one.tensor.elements, _HEAD)).tobytes()))
+    except DumpError:
+        return found  # what cannot be read leads nowhere
+    finally:
+        files.close()
+    return {key for key in found if any(key[1])}
+
+
 class Copies(NamedTuple):
     """The ranks of a stage that differ, and (copy, what it is a copy of) for the others: data parallel ranks with the same prompt."""
 
@@ -73,9 +120,24 @@ def without_copies(stage: Sequence[Rank]) -> Copies:
 
 
 def _is_copy(one: Rank, other: Rank) -> bool:
+    """Whether a rank holds nothing that another one does not hold too: experts and gathered columns are parts, though all else is equal."""
     pairs = [(node.sample, other.nodes.at[key].sample) for key, node in one.nodes.at.items() if key in other.nodes.at]
-    near = [left.shape == right.shape and relative(left, right) < COPY for left, right in pairs]
-    return bool(near) and sum(near) >= _ALL * len(near)
+    alike = [left.shape == right.shape and relative(left, right) < COPY for left, right in pairs]
+    ours, theirs = ({(p.entry, p.path): p.tensor for p in rank.member.records.parameters} for rank in (one, other))
+    weights = [key in ours and ours[key].shape == tensor.shape and near([ours[key], tensor]) for key, tensor in theirs.items()]
+    held = bool(alike) and set(other.nodes.at) <= set(one.nodes.at)
+    return held and all(sum(told) >= _ALL * len(told) for told in (alike, weights))
+
+
+def near(tensors: Sequence[Tensor]) -> bool:
+    """Whether the first block of each differs little from the first one's: copies with a fault, not parts."""
+    files = Files()
+    try:
+        count = min(tensors[0].elements, BLOCK_BYTES // tensors[0].item_size)
+        read = [floats.values(cut_stream(files, tensor, ()).read(0, count), tensor.dtype).astype(np.float64) for tensor in tensors]
+        return all(relative(read[0], other) < COPY for other in read[1:])
+    finally:
+        files.close()
 
 
 def _one_stage(one: Rank, other: Rank) -> bool:

@@ -1,9 +1,12 @@
 """One side by what its dump.json states alone, where no tensors were saved: shapes, dtypes, statistics and digests.
 
-A node's sample is then [statistics, columns]: maximum, minimum, mean, norm and digest, each the same in every column.  Equal
-statistics inside one side are one node with several places, as equal tensors are where tensors were saved.
+A node's sample is then [numbers, columns], the same in every column: they tell its digest, else its statistics, from others.
+Places of one side with equal digests, or equal statistics where all four are known and finite, are taken for one node: a guess, for
+statistics never show equality, which serves to find rows and decides nothing of what they compare.
 """
 
+import hashlib
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from math import prod
@@ -27,6 +30,7 @@ from dump_analysis.statistics import Facts, facts_of
 _ACTIVATIONS = ("input", "kwargs", "output")
 _SAVED = 0.5  # of the activations of a side with tensors have a file
 _FEWEST = 2  # token ids
+_NUMBERS = 8  # of 16 bits, in a sample
 
 
 class Ids(NamedTuple):
@@ -181,24 +185,25 @@ def _add(made: Stated, recorded: Recorded) -> None:
     if steps is None:
         made.nodes.tails += [recorded] if recorded.spot.io == "output" else []
         return
-    sample = _sample(facts, facts.elements // made.nodes.window.total)
+    sample = _sample(recorded, facts, recorded.tensor.elements // made.nodes.window.total)
     source = Source(recorded.record.name, None, None, steps)
     node = add(made.nodes, Node(sample, [source], None, "one", [recorded.spot], recorded.spot.time))
     if node is not None:
         made.facts.setdefault(node, facts)
 
 
-def _sample(facts: Facts, width: int) -> Array:
-    """[statistics, columns]: a view of one column; a digest counts as four numbers that float32 holds."""
-    numbers = [0.0 if number is None else number for number in facts.numbers]
-    digest = int(facts.digest, 16) if facts.digest is not None and _is_hex(facts.digest) else 0
-    column = np.array([*numbers, *((digest >> shift) & 0xFFFF for shift in (0, 16, 32, 48))], np.float64)
-    column = np.nan_to_num(column, nan=-1.0, posinf=np.finfo(np.float32).max, neginf=np.finfo(np.float32).min)
-    return np.broadcast_to(column.astype(np.float32)[:, None], (len(column), width))
+def _sample(recorded: Recorded, facts: Facts, width: int) -> Array:
+    """[numbers, columns]: a view of one column of whole numbers that float32 holds; zeros for a tensor of zeros."""
+    key = _told_by(facts) or (recorded.spot.entry, recorded.spot.io, recorded.spot.path)
+    zero = key == (0.0, 0.0, 0.0, 0.0)
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=2 * _NUMBERS).digest()
+    column = np.zeros(_NUMBERS, np.float32) if zero else np.frombuffer(digest, "<u2").astype(np.float32)
+    return np.broadcast_to(column[:, None], (_NUMBERS, width))
 
 
-def _is_hex(text: str) -> bool:
-    try:
-        return int(text, 16) >= 0
-    except ValueError:
-        return False
+def _told_by(facts: Facts) -> tuple[float | None, ...] | str | None:
+    """What tells the values of a tensor from others; None where too little is recorded."""
+    if facts.digest is not None:
+        return facts.digest
+    complete = all(number is not None and math.isfinite(number) for number in facts.numbers)
+    return tuple(number + 0.0 for number in facts.numbers if number is not None) if complete else None

@@ -42,7 +42,8 @@ def weights_of(join: StatedJoin, names: Sequence[str]) -> tuple[list[Row], list[
                 basis: list[Basis] = ["weights"] if known else ["structure"]
                 modules = Modules(left.entry, right.entry)
                 confidence = _LINKED if known else _PLACED
-                rows.append(Row(name, order, _operand(left, mine), _operand(right, theirs), basis, confidence, modules))
+                operands = _without_ones(left, right, _operand(left, mine), _operand(right, theirs))
+                rows.append(Row(name, order, *operands, basis, confidence, modules))
             else:
                 lacks = "infer" if left is not None else "train"
                 found = [[one.record.name] if one is not None else [] for one in (left, right)]
@@ -68,6 +69,20 @@ def _operand(parameter: Parameter, end: _Entry) -> Operand:
     size = parameter.tensor.shape[0] if parameter.tensor.shape else 0
     steps = (Op("slice", axis=0, start=start, stop=stop),) if stop and (start, stop) != (0, size) else ()
     return Operand([Source(parameter.record.name, None, None, steps)])
+
+
+def _without_ones(left: Parameter, right: Parameter, train: Operand, infer: Operand) -> tuple[Operand, Operand]:
+    """The operands with their axes of size 1 squeezed away, where whole parameters differ in such axes alone."""
+    shapes = [one.tensor.shape for one in (left, right)]
+    kept = [[size for size in shape if size != 1] for shape in shapes]
+    if shapes[0] == shapes[1] or kept[0] != kept[1] or any(operand.sources[0].steps for operand in (train, infer)):
+        return train, infer
+    squeezed = [tuple(Op("squeeze", axis=axis) for axis in reversed(range(len(shape))) if shape[axis] == 1) for shape in shapes]
+    return _with_steps(train, squeezed[0]), _with_steps(infer, squeezed[1])
+
+
+def _with_steps(operand: Operand, steps: tuple[Op, ...]) -> Operand:
+    return Operand([source._replace(steps=steps) for source in operand.sources])
 
 
 def _pairs(join: StatedJoin, names: Sequence[str]) -> Iterator[tuple[str, _Entry | None, _Entry | None, str]]:

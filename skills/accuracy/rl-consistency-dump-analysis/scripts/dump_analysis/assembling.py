@@ -1,0 +1,49 @@
+"""Both sides put together and written out as dumps of one rank and one step, with the plans that say how."""
+
+import tempfile
+from pathlib import Path
+
+from msprobe_files.errors import DumpError
+
+from . import assembled_files, assembly, sides
+from .artefacts import assembly_plan
+from .artefacts.assembly_plan import AssemblyPlan
+from .mapping import whole
+from .mapping.whole import Assembly
+from .pipeline import PLAN, Told, progress
+from .sides import Side
+
+
+def assemble_step(train: Side, infer: Side, plan: str | Path | None, folder: Path, *, quiet: bool) -> tuple[AssemblyPlan, Told]:
+    """Write each side of several units as one dump under ``folder``, and the plan that says how. Raises DumpError where neither is.
+
+    Where ranks and dump steps both cut a tensor, each step is put together first, then the steps: ``assembly_plan.stepN.json`` says how
+    each step was, ``assembly_plan.json`` how these were joined.
+    """
+    made = whole.assembled(train, infer, assembly_plan.read(plan) if plan is not None else None)
+    if made.train is None and made.infer is None:
+        raise DumpError("Cannot assemble: each side is one unit already. Compare them with diagnose.py.")
+    folder.mkdir(parents=True, exist_ok=True)
+    given = {side.label: side for side in (train, infer)}
+    told = [remark.text for remark in made.remarks if remark.kind != "cut_twice"]
+    with tempfile.TemporaryDirectory(prefix=".steps.", dir=folder) as hidden:
+        for label, plans in made.by_step.items():
+            steps = [assembly.assemble(given[label], own) for own in plans]
+            told += [f"{name}: {why}" for step in steps for name, why in step.left_out]
+            assembled_files.write_dump(steps, Path(hidden) / label)
+            given[label] = sides.open_side(label, [str(Path(hidden) / label)])
+        again = whole.assembled(given["train"], given["infer"]) if made.by_step else made
+        told += [remark.text for remark in again.remarks if remark.text not in told]
+        _write(again, folder, quiet=quiet)
+    for label, plans in made.by_step.items():
+        for number, own in enumerate(plans):
+            assembly_plan.write(folder / f"{PLAN.removesuffix('.json')}.step{number}.json", AssemblyPlan(**{label: own}))
+    assembly_plan.write(folder / PLAN, again.plan)
+    return again.plan, Told([], told)
+
+
+def _write(made: Assembly, folder: Path, *, quiet: bool) -> None:
+    both = [one for one in (made.train, made.infer) if one is not None]
+    with progress(sum(len(one.side.by_name) for one in both), quiet=quiet) as advance:
+        for one in both:
+            assembled_files.write_dump([one], folder / one.side.label, advance)
