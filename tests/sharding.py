@@ -158,15 +158,18 @@ def copies(role: str, slot: str, at: int | str, values: Array, rank: int) -> Arr
 # --- stages and steps ---
 
 
-def write_stages(root: Path, record: Recording) -> str:
-    """Pipeline parallel: the last layer, the final norm and the head on rank 1, whose layer bears the names of rank 0's first one."""
+def write_stages(root: Path, record: Recording, ranks: Sequence[int] = (0, 1)) -> str:
+    """Pipeline parallel: the last layer, the final norm and the head on the second rank, whose layer bears the names of the first one's.
+
+    ``ranks``: the numbers of the two.
+    """
     last = f"layers.{LAYERS - 1}"
     later = {role: entry for role, entry in record.roles.items() if role == last or role.startswith((f"{last}.", "final_norm", "lm_head"))}
     called = {entry: record.roles.get(role.replace(last, "layers.0", 1), entry) for role, entry in later.items()}
-    for rank in range(2):
-        own = {entry: content for entry, content in record.entries.items() if (entry in called) == bool(rank)}
+    for stage, rank in enumerate(ranks):
+        own = {entry: content for entry, content in record.entries.items() if (entry in called) == bool(stage)}
         trace = {entry: parent for entry, parent in record.trace.items() if entry in own}
-        named = called if rank else {}
+        named = called if stage else {}
         write_unit(
             root,
             {named.get(entry, entry): content for entry, content in own.items()},

@@ -55,6 +55,7 @@ LAYOUTS: dict[str, tuple[Write, Write]] = {
     "sequence parallel": (_cut(sharding.sequence_shards), _single),
     "context parallel": (_cut(sharding.zigzag_shards), _single),
     "pipeline stages": (lambda root, record: sharding.write_stages(root, record), _single),
+    "stages in another order": (lambda root, record: sharding.write_stages(root, record, (1, 0)), _single),
     "stages against shards": (lambda root, record: sharding.write_stages(root, record), _cut(sharding.engine_shards)),
     "replicas": (_cut(sharding.copies), _single),
     "two chunks": (_single, _chunks(0, 7, TOKENS)),
@@ -244,6 +245,44 @@ def test_a_missing_rank_is_said_and_shards_are_not_compared(tmp_path: Path, side
     stems = {row.boundary.removesuffix(".out").rpartition(".")[2] for row in mapping.boundaries}
     assert stems <= {"input_ids", "positions", "embedding", "input_norm", "post_norm", "final_norm", "resid_attn", "resid_mlp"}
     assert results.overall == "nonzero"
+
+
+def test_one_of_four_ranks_that_is_missing_is_said(tmp_path: Path) -> None:
+    """Catches three quarters of a matrix, and heads of k and v that lie on two ranks, taken for all of it."""
+    train, infer = _records()
+    root = sharding.write_ranks(tmp_path / "infer", infer, sharding.four_engine_shards, (0, 1, 3))
+    mapping, _, warnings = compare(tmp_path, train.write(tmp_path / "train"), root)
+    assert [line for line in warnings if line.startswith("infer: it holds a part of each matrix")]
+    assert not [row for row in mapping.weights if ".q." in row.boundary or ".k." in row.boundary]
+
+
+def test_a_stage_that_nothing_leads_to_is_left_out(tmp_path: Path) -> None:
+    """Catches the layers after a missing stage compared with those that the missing one held."""
+    train, infer = _records()
+    root = Path(sharding.write_stages(tmp_path / "train", train))
+    entry = train.roles["layers.0"]
+    path = root / f"step0/rank1/dump_tensor_data/{entry}.input.0.pt"  # what comes from the stage before is of another forward
+    for taken in (path, *(root / f"step0/rank1/dump_tensor_data/{train.roles[role]}.input.0.pt" for role in ("layers.0.input_norm",))):
+        write_pt(taken, of(np.random.default_rng(3).standard_normal((1, TOKENS, 32)).astype(np.float32)))
+    mapping, _, warnings = compare(tmp_path, str(root), infer.write(tmp_path / "infer"))
+    assert [line for line in warnings if "a pipeline stage between them is missing" in line and line.endswith("missing")]
+    assert not [row for row in mapping.boundaries if row.boundary.startswith(("layers.2.", "final_norm"))]
+
+
+@pytest.mark.parametrize("kind", ["missing", "cut"])
+def test_a_file_that_one_rank_lacks_makes_no_finding(tmp_path: Path, kind: str) -> None:
+    """Catches the part of the other rank called the whole, and its bias called a copy that differs."""
+    train, infer = _records()
+    root = Path(sharding.write_ranks(tmp_path / "infer", infer, sharding.engine_shards))
+    path = root / f"step0/rank1/dump_tensor_data/{infer.roles['layers.0.qkv']}.output.0.pt"
+    if kind == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:300])
+    mapping, results, warnings = compare(tmp_path, train.write(tmp_path / "train"), str(root))
+    assert not differing(mapping)
+    assert {row.boundary for row in results.weights if row.status == "NOT_EXACT"} == {"layers.1.o_proj.weight"}
+    assert [line for line in warnings if "fit no way of joining the ranks" in line]
 
 
 def _spoiled(role: str, slot: str, cut: sharding.Cut, to: float = 0.5) -> sharding.Cut:

@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dump_analysis.sides import Side, open_side
 from dump_analysis.statistics import Facts, agreement, together
 from dump_analysis.weights import compared
 from editing import edit_json, unit_of
-from laying import SAMPLES
+from laying import Sample
 from msprobe_files.operands import Operand, parse
 from running import run_command
 from thinning import crc, thinned
@@ -61,19 +62,17 @@ def kind_of(found: BoundaryResult) -> str:
 
 
 def concluded(boundaries: list[BoundaryResult], weights: list[BoundaryResult]) -> Conclusion:
-    sides = [SideLabel(label, "0" * 64) for label in ("train", "infer")]
-    overall = divergence.overall(boundaries, weights)
-    results = BoundaryResults(
-        train=sides[0],
-        infer=sides[1],
+    found = BoundaryResults(
+        train=SideLabel("train", "0" * 64),
+        infer=SideLabel("infer", "0" * 64),
         mapping=FileDigest("0" * 64),
         boundaries=boundaries,
         weights=weights,
         first_divergence=None,
         counts=divergence.counts(boundaries),
-        overall=overall,
+        overall=divergence.overall(boundaries, weights),
     )
-    return conclude(results, None, None, [])
+    return conclude(found, None, None, [])
 
 
 # --- digests of weights ---
@@ -163,10 +162,9 @@ def test_axes_of_size_1_are_squeezed_by_the_mapping_or_not_at_all(tmp_path: Path
     assert (squeezed.status, squeezed.shape) == ("EXACT", [8, 8])
 
 
-def test_the_proposed_mapping_squeezes_weights(tmp_path: Path) -> None:
+def test_the_proposed_mapping_squeezes_weights(sample: Callable[[str], Sample], tmp_path: Path) -> None:
     """A weight that one side keeps with an axis of size 1 stays EXACT, by a row that says how."""
-    source = SAMPLES / "qwen2-vllm-onset-kv_swapped" / "train"
-    sides = [thinned(source, tmp_path / side, crc) for side in ("train", "infer")]
+    sides = [thinned(sample("qwen2-vllm-onset-kv_swapped").train, tmp_path / side, crc) for side in ("train", "infer")]
 
     def widen(dump: Any) -> None:
         for entry, content in dump["data"].items():
