@@ -1,14 +1,12 @@
 """Rows of dumps without tensors, one by one: what a digest shows beside its statistics, and what is said where little is known."""
 
 import json
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from dump_analysis import divergence, findings, stated_ends, stated_rows, stated_words
+from dump_analysis import divergence, findings, stated_rows, stated_words
 from dump_analysis.artefacts.boundary_results import BoundaryResult, BoundaryResults
 from dump_analysis.artefacts.common import FileDigest, SideLabel
 from dump_analysis.artefacts.conclusion import Conclusion
@@ -86,12 +84,17 @@ def concluded(boundaries: list[BoundaryResult], weights: list[BoundaryResult]) -
         (NUMBERS, {"Norm": 4.5}, "NOT_EXACT", "logic"),
         ({}, {}, "NOT_EXACT", "unknown"),
         ({"Max": 1.0, "Min": -1.0}, {}, "NOT_EXACT", "unknown"),
+        ({"dtype": "torch.bfloat16", **NUMBERS}, {}, "evidence_missing", None),
+        ({"dtype": "torch.bfloat16", **NUMBERS}, {"Mean": 2.0**-12}, "NOT_EXACT", "unknown"),
     ],
 )
 def test_a_weight_that_lies_otherwise_is_no_fault(
-    tmp_path: Path, numbers: dict[str, float], other: dict[str, float], status: str, character: str | None
+    tmp_path: Path, numbers: dict[str, Any], other: dict[str, float], status: str, character: str | None
 ) -> None:
-    """A square matrix kept as [in, out] has another digest and the same statistics: logic only where those differ too."""
+    """A square matrix kept as [in, out] has another digest and the same statistics: logic only where those differ too.
+
+    A mean of bfloat16 that moves by less than rounding may be an optimizer's step: found, and not judged.
+    """
     sides = pair(tmp_path, {"md5": "00000001", **numbers}, {"md5": "00000002", **numbers, **other})
     found = row(*sides, WEIGHT)
     assert found.status == status
@@ -182,29 +185,6 @@ def test_the_proposed_mapping_squeezes_weights(sample: Callable[[str], Sample], 
 
 
 # --- files ---
-
-
-class Values:
-    """Float32 values as a stream."""
-
-    dtype, pitch, addends = "float32", 1, ()
-
-    def __init__(self, values: "np.ndarray[Any, np.dtype[np.float32]]") -> None:
-        self.raw, self.shape = values.view("<u4"), values.shape
-
-    def read(self, start: int, stop: int) -> "np.ndarray[Any, np.dtype[np.uint32]]":
-        return self.raw[start:stop]
-
-
-@pytest.mark.parametrize("at", [0, 40_000, 99_999])
-def test_one_nan_makes_all_statistics_nan(at: int) -> None:
-    """Extremes that skip a NaN in any but the first block look finite, as torch's never do."""
-    values = np.random.default_rng(0).standard_normal(100_000).astype("<f4")
-    clean = stated_ends.measured(Values(values))
-    assert (clean.largest, clean.smallest) == (float(values.max()), float(values.min()))
-    assert clean.digest == f"{zlib.crc32(values.tobytes()):08x}"
-    values[at] = NAN
-    assert np.isnan([number for number in stated_ends.measured(Values(values)).numbers if number is not None]).tolist() == [True] * 4
 
 
 @pytest.mark.parametrize(("digest", "status"), [("00000001", "EXACT"), (None, "evidence_missing")])

@@ -91,6 +91,8 @@ def test_a_fault_moves_no_row_and_shows_where_it_is_put_in(dumps: Path, tmp_path
     assert all(rows[name]["status"] != "NOT_EXACT" and rows[name]["statistics"]["agree"] != "no" for name in before)
     if mode == "md5":
         assert rows[seen]["status"] == "NOT_EXACT"
-        assert found["consistency"] == ("inconsistent" if fault == "updated_weight" else "undecided")
+        assert found["consistency"] == "undecided"  # a digest that differs while statistics agree may be of another order
+        of_weights = [one["boundaries"] for one in found["findings"] if one["cause"]["kind"] == "weight_digests_untold"]
+        assert of_weights == ([["layers.1.down.weight"]] if fault == "updated_weight" else [])
     elif fault != "updated_weight":  # an optimizer's step is too small for statistics
         assert any(rows[row["boundary"]]["statistics"]["agree"] == "no" for row in mapped["boundaries"] if row["boundary"] not in before)

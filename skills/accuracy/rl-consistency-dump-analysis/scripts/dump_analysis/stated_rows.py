@@ -14,7 +14,7 @@ from .artefacts.common import Worded
 from .artefacts.semantic_mapping import Row
 from .sides import Place, Side
 from .stated_ends import End, Run, end_of
-from .statistics import Agreement, Facts, agreement, facts_of, is_order_blind, together
+from .statistics import Agreement, Facts, agreement, facts_of, is_order_blind, may_be_reordered, together
 from .tensors import Files
 from .wording import word
 
@@ -136,7 +136,7 @@ def _judged(one: _Stated, group: _Group | None) -> tuple[Status, Worded, dict[st
         "resolution": found.resolution,
     }
     known = (train is not None and train.known) or (infer is not None and infer.known)
-    by_digest = _by_digest(one, group, found)
+    by_digest = _by_digest(one, group)
     if by_digest is not None:
         return by_digest[0], _with_damage(one, by_digest[1]), shown if known else None
     names = group.names if group is not None else []
@@ -170,11 +170,8 @@ def _without_statistics(one: _Stated, group: _Group | None) -> Worded | None:
     return None
 
 
-def _by_digest(one: _Stated, group: _Group | None, found: Agreement) -> tuple[Status, Worded] | None:
-    """What the digests of a row decide; None where they are not of the same elements, or there are none.
-
-    ``found``: what the statistics beside them say.
-    """
+def _by_digest(one: _Stated, group: _Group | None) -> tuple[Status, Worded] | None:
+    """What the digests of a row decide; None where they are not of the same elements, or there are none."""
     if group is not None:
         return _by_digest_of_group(group)
     train, infer = one.train.facts, one.infer.facts
@@ -192,7 +189,7 @@ def _by_digest(one: _Stated, group: _Group | None, found: Agreement) -> tuple[St
         return ("evidence_missing", word("digest_blind", digest=train.digest)) if blind else _equal(train.digest)
     if train.dtype == "bfloat16" and not all(_is_as_it_is(end.places[0], end) for end in (one.train, one.infer)):
         return "evidence_missing", word("digest_releases")
-    if _is_weight(one) and found.agree == "yes":
+    if _is_weight(one) and may_be_reordered(train, infer):
         return "evidence_missing", word("digest_order", train=train.digest, infer=infer.digest)
     kind = "digest_differs_alike" if train.known and train.numbers == infer.numbers else "digest_differs"
     return "NOT_EXACT", word(kind, train=train.digest, infer=infer.digest)

@@ -192,6 +192,17 @@ def agreement(train: Facts, infer: Facts, *, computed: bool = True) -> Agreement
     return Agreement("no" if moved else judged, step(scale, coarse), apart, steps)
 
 
+def may_be_reordered(train: Facts, infer: Facts) -> bool:
+    """Whether two tensors of one dtype may hold the same elements in another order, by all that is recorded beside their digests.
+
+    Then their statistics are equal, but for the rounding of sums that a wide format makes in itself.
+    """
+    if agreement(train, infer, computed=False).agree != "yes":
+        return False
+    sums_in_itself = train.dtype in ulps.PRECISION and ulps.PRECISION[train.dtype][0] > _NARROW
+    return sums_in_itself or train.numbers == infer.numbers
+
+
 def _pairs(train: Facts, infer: Facts) -> Iterable[tuple[str, tuple[Any, Any]]]:
     return zip(("max", "min", "mean", "norm"), zip(train.numbers, infer.numbers, strict=True), strict=True)
 

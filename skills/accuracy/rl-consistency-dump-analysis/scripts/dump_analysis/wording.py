@@ -666,8 +666,8 @@ TABLE: dict[str, tuple[str, str]] = {
         "两侧不同（按摘要）：{weights}",
     ),
     "weight_digests_untold": (
-        "digests differ, with no statistics that differ beside them: other values, or the same in another order: {weights}",
-        "摘要不同，但没有随之不同的统计量：数值不同，或数值相同而次序不同：{weights}",
+        "digests differ, and no statistics beside them by more than rounding: other values, or the same in another order: {weights}",
+        "摘要不同，但统计量之差不超过舍入，或没有统计量：数值不同，或数值相同而次序不同：{weights}",
     ),
     "digest_order": (
         "digests differ ({train} on train, {infer} on infer) though statistics agree: the same values may lie in another order",
