@@ -1,0 +1,172 @@
+"""What the replays of both sides say of one module pair: same, rounding, logic or unknown, and what proves it.
+
+An explained record follows from its own recorded inputs and weights under a right variant: it proves nothing of whether those are the
+right ones, so weights and constants of both sides are held against each other too. What no variant explains is a deviation only where
+the operator is known to be computed rightly elsewhere on that side: else it may be a kernel that nobody has written down.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dump_analysis.artefacts.common import Worded
+from dump_analysis.artefacts.replay_results import Verdict
+from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
+from dump_analysis.wording import word
+
+_SIDES = ("train", "infer")
+
+
+class Judged(NamedTuple):
+    """``side`` is named only where it is proven."""
+
+    verdict: Verdict
+    side: str
+    evidence: tuple[Worded, ...]
+    would_decide: tuple[Worded, ...]
+
+
+class Weight(NamedTuple):
+    """A weight of a module that differs between the sides."""
+
+    name: str
+    unequal: int
+    of: int
+
+
+class Norms(NamedTuple):
+    """What holds over a whole side: operators of which no more than half of the modules are explained, and the constants of the others."""
+
+    untrusted: frozenset[str]
+    constants: Mapping[tuple[str, str], float]
+
+
+def norms_of(replays: Sequence[Replayed]) -> Norms:
+    """From all modules of one side."""
+    total, failed = (
+        Counter(one.best.trial.formula.operator for one in replays),
+        Counter(one.best.trial.formula.operator for one in replays if not one.explained and not one.best.trial.fault),
+    )
+    known: dict[tuple[str, str], list[Constant]] = {}
+    for one in replays:
+        for name, constant in one.constants.items() if one.explained else ():
+            known.setdefault((one.best.trial.formula.operator, name), []).append(constant)
+    untrusted = frozenset(operator for operator, count in failed.items() if 2 * count >= total[operator])
+    return Norms(untrusted, {key: value for key, found in known.items() if (value := _agreed(found)) is not None})
+
+
+def _agreed(found: Sequence[Constant]) -> float | None:
+    """The value that explains more than half of the modules, and at least two; None where there is none."""
+    votes = {constant.value: sum(other.holds(constant.value) for other in found) for constant in found}
+    value = max(votes, key=lambda one: votes[one])
+    return value if votes[value] > 1 and 2 * votes[value] > len(found) else None
+
+
+def judge(train: Replayed | Unreplayed, infer: Replayed | Unreplayed, weights: Sequence[Weight], norms: Mapping[str, Norms]) -> Judged:
+    """The verdict of one pair."""
+    both = {"train": train, "infer": infer}
+    apart = tuple(word("replay_weights_differ", weight=one.name, unequal=one.unequal, of=one.of) for one in weights)
+    checkpoint = tuple(word("replay_checkpoint", weight=one.name) for one in weights)
+    if isinstance(train, Unreplayed) or isinstance(infer, Unreplayed):
+        reasons = tuple(one.reason for one in both.values() if isinstance(one, Unreplayed))
+        return Judged("logic" if weights else "unknown", "unknown", apart, (*checkpoint, *_once(reasons)))
+    off = {label: one for label, one in (("train", train), ("infer", infer)) if not one.explained}
+    unknown = [label for label, one in off.items() if _unknown_kernel(one, norms[label])]
+    if unknown or (len(off) == 2 and not _named(off)):
+        told = tuple(_unexplained(label, one) for label, one in off.items())
+        kernels = tuple(_kernel(label, off[label]) for label in off)
+        return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *kernels))
+    if off:
+        return _one_is_off(off, apart, checkpoint)
+    found = _constants_apart(train, infer, norms)
+    if found is not None:
+        return found._replace(evidence=(*apart, *found.evidence), would_decide=(*checkpoint, *found.would_decide))
+    one, two = chosen(train, infer)
+    if train.best.trial.variant.function != infer.best.trial.variant.function:
+        return Judged("logic", "unknown", (*apart, word("replay_functions", train=one, infer=two)), checkpoint)
+    variants = () if one == two else (word("replay_variants", train=one, infer=two),)
+    if weights:
+        return Judged("logic", "unknown", (*apart, *variants), checkpoint)
+    return Judged("rounding" if variants else "same", "unknown", variants, ())
+
+
+def chosen(train: Replayed, infer: Replayed) -> tuple[str, str]:
+    """The variants of both sides as they are told apart: one that explains both where there is one, with the format where that differs."""
+    one, two = train.best.trial.variant.name, infer.best.trial.variant.name
+    if one != two and one in infer.holding:
+        two = one
+    elif one != two and two in train.holding:
+        one = two
+    if train.grid != infer.grid:
+        return f"{one} {train.grid}", f"{two} {infer.grid}"
+    return one, two
+
+
+def _once(reasons: Sequence[Worded]) -> tuple[Worded, ...]:
+    return tuple({reason.text: reason for reason in reasons}.values())
+
+
+# --- records that nothing explains ---
+
+
+def _unknown_kernel(one: Replayed, norms: Norms) -> bool:
+    return not one.best.trial.fault and one.best.trial.formula.operator in norms.untrusted
+
+
+def _named(off: Mapping[str, Replayed]) -> bool:
+    """Whether every record that is off is explained by a named mistake."""
+    return all(one.best.explains for one in off.values())
+
+
+def _one_is_off(off: Mapping[str, Replayed], apart: tuple[Worded, ...], checkpoint: tuple[Worded, ...]) -> Judged:
+    """At least one side deviates, the operator being known there."""
+    told = tuple(_unexplained(label, one) for label, one in off.items())
+    borrowed = any(one.work.origin == "borrowed" for one in off.values())
+    side = "unknown" if borrowed else "both" if len(off) == 2 else next(iter(off))
+    own = tuple(word("replay_borrowed", side=label) for label, one in off.items() if one.work.origin == "borrowed")
+    return Judged("logic", side, (*apart, *told, *own), checkpoint)
+
+
+def _unexplained(label: str, one: Replayed) -> Worded:
+    best = one.best
+    if best.explains:
+        return word("replay_mistake", side=label, variant=best.trial.variant.name, of=best.of)
+    return word(
+        "replay_unexplained", side=label, unexplained=best.outside, of=best.of, operator=best.trial.formula.operator,
+        variant=best.trial.variant.name,
+    )  # fmt: skip
+
+
+def _kernel(label: str, one: Replayed) -> Worded:
+    return word("replay_kernel", side=label, operator=one.best.trial.formula.operator)
+
+
+# --- constants ---
+
+
+def _constants_apart(train: Replayed, infer: Replayed, norms: Mapping[str, Norms]) -> Judged | None:
+    """Both sides follow from their constants, but not from the same, or not from those that are stated or hold in all other layers."""
+    for name in train.constants.keys() & infer.constants.keys():
+        pair = {"train": train.constants[name], "infer": infer.constants[name]}
+        if _overlap(pair["train"], pair["infer"]):
+            continue
+        operator = train.best.trial.formula.operator
+        told = word("replay_constants", name=name, train=pair["train"].value, infer=pair["infer"].value)
+        usual = {label: norms[label].constants.get((operator, name)) for label in _SIDES}
+        stray = [label for label in _SIDES if _is_stray(pair[label], usual[label], train if label == "train" else infer)]
+        if len(stray) == 1:
+            other = usual[stray[0]]
+            against = (word("replay_constant_elsewhere", side=stray[0], name=name, value=other),) if other is not None else ()
+            return Judged("logic", stray[0], (told, *against), ())
+        return Judged("logic", "unknown", (told,), (word("replay_config_decides", name=name),))
+    return None
+
+
+def _overlap(one: Constant, two: Constant) -> bool:
+    (low, high), (other_low, other_high) = (constant.interval or (constant.value, constant.value) for constant in (one, two))
+    return low <= other_high and other_low <= high
+
+
+def _is_stray(constant: Constant, usual: float | None, side: Replayed) -> bool:
+    """Not the constant that was stated, or that holds in most other layers of the side."""
+    return not side.expected or (usual is not None and not constant.holds(usual))
