@@ -8,6 +8,9 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from dump_analysis.floats import Array
+from dump_analysis.replay.emulate import Emulated
+
+__all__ = ["Emulated", "Formula", "Given", "Variant", "always"]
 
 
 class Given(NamedTuple):
@@ -20,14 +23,6 @@ class Given(NamedTuple):
     weights: dict[str, Array]
     dtype: str
     config: dict[str, float]
-
-
-class Emulated(NamedTuple):
-    """One output [tokens, columns], rounded where the variant rounds, and the interval that the unknown errors inside leave it."""
-
-    value: Array
-    low: Array
-    high: Array
 
 
 def always(_given: Given) -> bool:
