@@ -727,10 +727,18 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: inputs and output of {module} are not of the same rows",
         "{side}：{module} 的输入与输出不是同样的行",
     ),
+    "replay_parts": (
+        "{side}: each rank or step recorded a part of {entry}; assembled dumps can be recomputed",
+        "{side}：{entry} 由各 rank 或 step 分别记录一部分；组装后的 dump 可以重算",
+    ),
+    "replay_ids_beyond": (
+        "{entry} has ids up to {largest}, its weight {rows} rows",
+        "{entry} 的 id 最大为 {largest}，而权重只有 {rows} 行",
+    ),
     "replay_no_formula": ("no formula recomputes {module} yet", "目前没有公式可重算 {module}"),
     "replay_no_weight": (
-        "neither side recorded a weight of {module} that {side} can be recomputed with",
-        "两侧都没有记录可用来重算 {side} 的 {module} 权重",
+        "neither side recorded a weight of {module}",
+        "两侧都没有记录 {module} 的权重",
     ),
     "replay_no_input": ("no recorded input of {entry} fits its output", "{entry} 的输入中没有与其输出相符的"),
     "replay_format": ("{name} is {dtype}, which is not recomputed", "{name} 为 {dtype}，不能重算"),
@@ -754,6 +762,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "replay_functions": (
         "train computes {train}, infer {infer}: functions that are not the same",
         "train 计算的是 {train}，infer 计算的是 {infer}：不是同一个函数",
+    ),
+    "replay_function_elsewhere": (
+        "in most other modules {side} computes the same as the other side",
+        "{side} 在其他多数模块中的计算与另一侧相同",
     ),
     "replay_unexplained": (
         (

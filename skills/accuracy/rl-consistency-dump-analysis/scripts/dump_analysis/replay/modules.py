@@ -5,17 +5,19 @@ activation times up) from the boundaries before it. Nothing is judged from names
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
-from msprobe_files import release
-from msprobe_files.operands import Operand
+from msprobe_files import names, release
+from msprobe_files.operands import Op, Operand
 from msprobe_files.units import Record, Unit
 
 from dump_analysis import floats
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping, Tokens
-from dump_analysis.boundaries import INPUTS
+from dump_analysis.boundaries import INPUTS, is_weight
 from dump_analysis.floats import Array
+from dump_analysis.mapping.recorded.cuts import with_ops
 from dump_analysis.replay import places
 from dump_analysis.replay.recorded import CannotReplay, Cut, Matrix, cut_of, matrix_of, place_of, value_of
 from dump_analysis.sides import Place, Side
@@ -24,6 +26,7 @@ from dump_analysis.wording import word
 
 Origin = Literal["recorded", "borrowed", "absent"]
 _WEIGHT, _BIAS = "weight", "bias"
+_JOINED = ("cat", "sum", "chunk")
 _NORMS = ("rms_norm", "layer_norm")
 
 
@@ -45,12 +48,15 @@ class Work(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Both sides of a mapping, its rows by boundary, and which of each side's rows are which sequence's."""
+    """Both sides of a mapping, its rows by boundary, the names of its weights (recorded or not), which of each side's rows are which
+    sequence's, and the entries of which ranks or steps hold parts only."""
 
     train: Side
     infer: Side
     rows: Mapping[str, Row]
+    weights: frozenset[str] = frozenset()
     tokens: Tokens | None = None
+    cut: Mapping[str, frozenset[str]] = MappingProxyType({})
 
     def side(self, label: str) -> Side:
         return self.train if label == "train" else self.infer
@@ -58,7 +64,15 @@ class Pair(NamedTuple):
 
 def pair_of(mapping: SemanticMapping, train: Side, infer: Side) -> Pair:
     """The sides with the mapping's rows of boundaries and weights."""
-    return Pair(train, infer, {row.boundary: row for row in [*mapping.boundaries, *mapping.weights]}, mapping.tokens)
+    cut: dict[str, frozenset[str]] = {}
+    for label in ("train", "infer"):
+        plan = getattr(mapping.ranks, label) if mapping.ranks is not None else None
+        parts = [tensor for tensor in plan.tensors if tensor.how in _JOINED] if plan is not None else []
+        cut[label] = frozenset(name.entry for tensor in parts if (name := names.parse_tensor(tensor.name)) is not None)
+    rows = {row.boundary: row for row in [*mapping.boundaries, *mapping.weights]}
+    known = [*(row.boundary for row in mapping.weights), *(row.boundary for row in mapping.evidence_missing)]
+    weights = frozenset(boundary for boundary in known if is_weight(boundary))
+    return Pair(train, infer, rows, weights, mapping.tokens, cut)
 
 
 def rows_of(mapping: SemanticMapping) -> list[Row]:
@@ -78,7 +92,10 @@ def work_of(files: Files, pair: Pair, row: Row, label: str) -> Work:
     if before is not None:
         return _between(files, pair, row, label, before)
     place = place_of(side, operand.sources[0])
-    if places.is_between(row.boundary) or entry is None or place.record.entry != entry or place.record.category != "output":
+    handed_out = place.record.entry == entry and place.record.category == "output"
+    if row.boundary == places.EMBEDDING and not handed_out:
+        return _scaled_embedding(files, pair, row, label)
+    if places.is_between(row.boundary) or not handed_out:
         raise CannotReplay(word("replay_no_formula", module=places.module_of(row.boundary)))
     return _of_entry(files, pair, row, label, place)
 
@@ -101,6 +118,20 @@ def _between(files: Files, pair: Pair, row: Row, label: str, before: places.Sour
     return Work(entry, _without_weights(unit, entry), (before.operator,), output, inputs, {}, "absent", (), release.inputs_are(unit))
 
 
+def _scaled_embedding(files: Files, pair: Pair, row: Row, label: str) -> Work:
+    """An embedding that is changed after its entry handed it out, as by a model's scale."""
+    side, ids, weight = pair.side(label), pair.rows.get("input_ids"), pair.rows.get("embedding.weight")
+    if ids is None or weight is None:
+        raise CannotReplay(word("replay_no_formula", module=places.module_of(row.boundary)))
+    output, table = value_of(files, side, _operand(row, label)), place_of(side, _operand(weight, label).sources[0])
+    given = value_of(files, side, with_ops(_operand(ids, label), Op("reshape", shape=(-1, 1))))
+    if given.rows != output.rows:
+        raise CannotReplay(word("replay_other_rows", side=side.label, module=places.module_of(row.boundary)))
+    weights = {_WEIGHT: value_of(files, side, _operand(weight, label))}
+    via, made = (table.record.entry,), release.inputs_are(table.unit)
+    return Work(entry_of(row, label) or via[0], via, ("embedding",), output, (given,), weights, "recorded", (), made)
+
+
 def _without_weights(unit: Unit, entry: str) -> tuple[str, ...]:
     """The entries inside an entry that own no parameters: what a value between modules may have come through."""
     children = [name for name, parent in (unit.trace or {}).items() if parent == entry]
@@ -113,12 +144,15 @@ def _without_weights(unit: Unit, entry: str) -> tuple[str, ...]:
 
 def _of_entry(files: Files, pair: Pair, row: Row, label: str, place: Place) -> Work:
     side, records = pair.side(label), place.unit.entries[place.record.entry]
+    if place.record.entry in pair.cut.get(label, ()):
+        raise CannotReplay(word("replay_parts", side=side.label, entry=place.record.entry))
     cut = cut_of(side, _operand(row, label))
     weights, origin = _weights(files, pair, row, label, cut)
     unused = tuple(record.suffix for record in _parameters(records) if record.suffix not in weights)
     weight = weights.get(_WEIGHT)
     if weight is None:
-        raise CannotReplay(word("replay_no_weight", side=side.label, module=places.module_of(row.boundary)))
+        kind = "replay_no_weight" if _has_weight(pair, row) or _parameters(records) else "replay_no_formula"
+        raise CannotReplay(word(kind, module=places.module_of(row.boundary)))
     if weight.rows == 1 and cut.width % weight.columns == 0:
         if place.record.suffix != "0":
             raise CannotReplay(word("replay_no_formula", module=places.module_of(row.boundary)))
@@ -209,6 +243,10 @@ def _mapped_weights(files: Files, pair: Pair, row: Row, label: str) -> dict[str,
     rows = {kind: pair.rows.get(f"{places.module_of(row.boundary)}.{kind}") for kind in (_WEIGHT, _BIAS)}
     found = {kind: value_of(files, pair.side(label), _operand(own, label)) for kind, own in rows.items() if own is not None}
     return found if _WEIGHT in found else {}
+
+
+def _has_weight(pair: Pair, row: Row) -> bool:
+    return f"{places.module_of(row.boundary)}.{_WEIGHT}" in pair.weights
 
 
 def _parameters(records: tuple[Record, ...]) -> list[Record]:

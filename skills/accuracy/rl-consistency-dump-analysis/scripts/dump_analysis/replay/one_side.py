@@ -63,7 +63,7 @@ def replay(work: Work, stated: Mapping[str, float]) -> Replayed:
     if best is None:
         raise CannotReplay(word("replay_no_variant", entry=work.entry))
     expected = best.explains
-    if not best.explains and best.trial.formula.config:
+    if not best.explains and search.constant_of(best.trial.formula):
         found += _with_other_constants(work, best, grid)
         best = search.best(found) or best
     explained = best.explains and not best.trial.fault
@@ -80,10 +80,15 @@ def _of_formula(work: Work, formula: Formula, stated: Mapping[str, float], grid:
 
 def _with_other_constants(work: Work, closest: Tried, grid: str) -> list[Tried]:
     """All variants again with the constant that fits best, and with the usual values where another was stated."""
-    formula, name = closest.trial.formula, closest.trial.formula.config[0]
-    value = search.fitted(work, closest.trial, name, grid)
-    wanted = [{**closest.trial.config, name: at} for at in search.USUAL.get(name, ())]
-    wanted += [{**closest.trial.config, name: value}] if value is not None else []
+    formula, name = closest.trial.formula, search.constant_of(closest.trial.formula)
+    start = {**closest.trial.config, name: closest.trial.config.get(name, 1.0)}
+    value = search.fitted(work, closest.trial._replace(config=start), name, grid)
+    wanted = [{**start, name: at} for at in search.USUAL.get(name, ())]
+    wanted += (
+        [{**start, name: at} for at in search.near(work, closest.trial._replace(config=start), name, value, grid)]
+        if value is not None
+        else []
+    )
     return trials.tried(work, trials.trials_of(work, formula, wanted, grid), grid) if wanted else []
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from dump_analysis.boundaries import layer_of
 
+EMBEDDING = "embedding.out"
 _MADE_BY = {"logits": "lm_head", "router.logits": "router"}
 # What is added to the residual stream, the last step of it first.
 _ATTENTION = ("attn_post_norm.out", "o_proj.out")
@@ -40,7 +41,7 @@ def sources_of(boundary: str, known: Collection[str]) -> Sources | None:
         return _all_known("gated_activation", (f"{here}gate.out", f"{here}up.out"), known)
     if place not in ("resid_attn", "resid_mlp"):
         return None
-    stream = "embedding.out" if layer == 0 else f"layers.{layer - 1}.resid_mlp"
+    stream = EMBEDDING if layer == 0 else f"layers.{layer - 1}.resid_mlp"
     attention = next((here + name for name in _ATTENTION if here + name in known), "")
     if place == "resid_attn":
         return _all_known("residual_add", (stream, attention), known)

@@ -4,21 +4,30 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dump_analysis.replay import trials
+from dump_analysis.replay import emulate, trials
 from dump_analysis.replay.formulas import Formula
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.trials import Trial, Tried
 
 # What frameworks write into their configurations, the most frequent first.
-USUAL: dict[str, tuple[float, ...]] = {"eps": (1e-6, 1e-5, 1e-8, 1e-12, 1e-7)}
+USUAL: dict[str, tuple[float, ...]] = {"eps": (1e-6, 1e-5, 1e-8, 1e-12, 1e-7), "scale": (1.0,)}
+# Constants that an operator may have: without them it is tried first. The value stands for "none".
+OPTIONAL: dict[str, tuple[str, float]] = {"embedding": ("scale", 1.0)}
 _STEPS = 8  # of Newton; each squares the error
 _HALVINGS = 14  # of an interval in the logarithm: to 1e-4 of its width
+_SCANS = (1e-2, 1e-3, 1e-4, 1e-5)  # relative widths about a fitted constant
 _REACH = 64.0  # an interval is looked for between the value divided and multiplied by so much, then 0 and infinity
+
+
+def constant_of(formula: Formula) -> str:
+    """The constant of a formula that is searched for, "" where it has none."""
+    return formula.config[0] if formula.config else OPTIONAL.get(formula.operator, ("", 0.0))[0]
 
 
 def configs(formula: Formula, stated: Mapping[str, float]) -> list[dict[str, float]]:
     """Sets of constants to try first: what is stated, else the usual values of one that is not; one empty set where none is needed."""
-    known = {name: stated[name] for name in formula.config if name in stated}
+    optional = OPTIONAL.get(formula.operator, ("", 0.0))[0]
+    known = {name: stated[name] for name in (*formula.config, optional) if name in stated}
     open_names = [name for name in formula.config if name not in stated]
     if not open_names:
         return [known]
@@ -54,6 +63,22 @@ def fitted(work: Work, closest: Trial, name: str, grid: str) -> float | None:
         if abs(step) < 1e-7:
             break
     return value
+
+
+def near(work: Work, closest: Trial, name: str, value: float, grid: str) -> list[float]:
+    """Constants near a fitted one, which rounding has biased: as people and programs write them, and the best of a narrowing scan."""
+    found = [value, *(float(f"{value:.{digits}g}") for digits in range(1, 6)), float(np.sqrt(round(value * value)))]
+    found += [float(emulate.to_format(np.array([at]), "bfloat16")[0]) for at in (value, found[-1])]
+    best = value
+    for reach in _SCANS:
+        points = best * (1 + reach * np.linspace(-1, 1, 21))
+        best = float(min(points, key=lambda at: _outside(work, closest._replace(config={**closest.config, name: float(at)}), grid)))
+    return list(dict.fromkeys(at for at in [*found, best] if at))
+
+
+def _outside(work: Work, trial: Trial, grid: str) -> int:
+    """Elements of the first block that a trial leaves."""
+    return trials.counted(trial, next(trials.blocks(work, trial.formula, trial.config, grid))).outside
 
 
 def rounded_to_usual(value: float, low: float, high: float) -> float:

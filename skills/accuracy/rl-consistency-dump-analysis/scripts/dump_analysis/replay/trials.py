@@ -105,7 +105,7 @@ def _with_ids(work: Work, inputs: tuple[Array, ...]) -> tuple[tuple[Array, ...],
     table = work.weights["weight"]
     named, ids = np.unique(inputs[0].astype(np.int64), return_inverse=True)
     if named.min() < 0 or named.max() >= table.rows:
-        raise CannotReplay(word("replay_other_rows", side="", module=work.entry))
+        raise CannotReplay(word("replay_ids_beyond", entry=work.entry, largest=int(named.max()), rows=table.rows))
     rows = np.concatenate([table.read(int(at), int(at) + 1) for at in named])
     return (ids.reshape(-1, 1).astype(np.float64),), {"weight": rows}
 
@@ -125,24 +125,25 @@ def trials_of(work: Work, formula: Formula, configs: Sequence[Mapping[str, float
 
 def tried(work: Work, trials: Sequence[Trial], grid: str) -> list[Tried]:
     """What each trial reproduces. A trial that fails while another holds is given up: its counts are then of the part that it saw."""
-    counts = {at: np.zeros(3, np.int64) for at in range(len(trials))}
-    going = list(counts)
+    found = [Tried(trial, 0, 0, 0) for trial in trials]
+    going = list(range(len(trials)))
     if not trials:
         return []
     for block in blocks(work, trials[0].formula, {}, grid):
         for at in going:
-            counts[at] += _counted(trials[at], block)
-        holding = [at for at in going if Tried(trials[at], *map(int, counts[at])).explains]
-        going = holding or going
-    return [Tried(trial, *(int(count) for count in counts[at])) for at, trial in enumerate(trials)]
+            seen, more = found[at], counted(trials[at], block)
+            found[at] = Tried(seen.trial, seen.of + more.of, seen.equal + more.equal, seen.outside + more.outside)
+        going = [at for at in going if found[at].explains] or going
+    return found
 
 
-def _counted(trial: Trial, block: Block) -> Array:
+def counted(trial: Trial, block: Block) -> Tried:
+    """What a trial reproduces of one block."""
     given = block.given._replace(config=dict(trial.config))
     emulated = emulate.Emulated(*trial.variant.run(given)[0])
     equal = emulate.bit_equal(block.recorded, emulated)
     outside = 0 if equal.all() else int((~emulate.explained(block.recorded, emulated)).sum())
-    return np.array([block.recorded.size, int(equal.sum()), outside], np.int64)
+    return Tried(trial, block.recorded.size, int(equal.sum()), outside)
 
 
 def formulas_of(work: Work) -> list[Formula]:

@@ -15,6 +15,7 @@ from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.wording import word
 
 _SIDES = ("train", "infer")
+_ROUNDED_SUM = "add_rounded+"  # in a variant's name: the sum of two inputs is rounded first, as an addition of its own leaves it
 
 
 class Judged(NamedTuple):
@@ -35,10 +36,12 @@ class Weight(NamedTuple):
 
 
 class Norms(NamedTuple):
-    """What holds over a whole side: operators of which no more than half of the modules are explained, and the constants of the others."""
+    """What holds over a whole side: operators of which no more than half of the modules are explained, and the constants and functions of
+    most modules."""
 
     untrusted: frozenset[str]
     constants: Mapping[tuple[str, str], float]
+    functions: Mapping[str, str]
 
 
 def norms_of(replays: Sequence[Replayed]) -> Norms:
@@ -52,7 +55,10 @@ def norms_of(replays: Sequence[Replayed]) -> Norms:
         for name, constant in one.constants.items() if one.explained else ():
             known.setdefault((one.best.trial.formula.operator, name), []).append(constant)
     untrusted = frozenset(operator for operator, count in failed.items() if 2 * count >= total[operator])
-    return Norms(untrusted, {key: value for key, found in known.items() if (value := _agreed(found)) is not None})
+    constants = {key: value for key, found in known.items() if (value := _agreed(found)) is not None}
+    computed = Counter((one.best.trial.formula.operator, one.best.trial.variant.function) for one in replays if one.explained)
+    functions = {operator: name for (operator, name), count in computed.items() if count > 1 and 2 * count > total[operator]}
+    return Norms(untrusted, constants, functions)
 
 
 def _agreed(found: Sequence[Constant]) -> float | None:
@@ -83,19 +89,31 @@ def judge(train: Replayed | Unreplayed, infer: Replayed | Unreplayed, weights: S
         return found._replace(evidence=(*apart, *found.evidence), would_decide=(*checkpoint, *found.would_decide))
     one, two = chosen(train, infer)
     if train.best.trial.variant.function != infer.best.trial.variant.function:
-        return Judged("logic", "unknown", (*apart, word("replay_functions", train=one, infer=two)), checkpoint)
+        stray = [label for label in _SIDES if _is_other_function(both[label], norms[label])]
+        side = stray[0] if len(stray) == 1 else "unknown"
+        elsewhere = (word("replay_function_elsewhere", side=side),) if side != "unknown" else ()
+        return Judged("logic", side, (*apart, word("replay_functions", train=one, infer=two), *elsewhere), checkpoint)
     variants = () if one == two else (word("replay_variants", train=one, infer=two),)
     if weights:
         return Judged("logic", "unknown", (*apart, *variants), checkpoint)
     return Judged("rounding" if variants else "same", "unknown", variants, ())
 
 
+def _is_other_function(one: Replayed | Unreplayed, norms: Norms) -> bool:
+    """Whether a module computes another function than most modules of its operator on its side."""
+    if isinstance(one, Unreplayed):
+        return False
+    usual = norms.functions.get(one.best.trial.formula.operator)
+    return usual is not None and usual != one.best.trial.variant.function
+
+
 def chosen(train: Replayed, infer: Replayed) -> tuple[str, str]:
     """The variants of both sides as they are told apart: one that explains both where there is one, with the format where that differs."""
-    one, two = train.best.trial.variant.name, infer.best.trial.variant.name
-    if one != two and one in infer.holding:
+    one, two = (side.best.trial.variant.name.replace(_ROUNDED_SUM, "") for side in (train, infer))
+    held = [{name.replace(_ROUNDED_SUM, "") for name in side.holding} for side in (train, infer)]
+    if one != two and one in held[1]:
         two = one
-    elif one != two and two in train.holding:
+    elif one != two and two in held[0]:
         one = two
     if train.grid != infer.grid:
         return f"{one} {train.grid}", f"{two} {infer.grid}"
