@@ -24,7 +24,8 @@ except ModuleNotFoundError:
     print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr)
     sys.exit(2)
 
-EPILOG = f"""reads:   two dumps and the mapping; never changes them
+EPILOG = f"""reads:   two dumps and the mapping; never changes them. Constants that no dump holds (a norm's eps) come from
+         --train-config and --infer-config (config.json), else they are found from what was computed with them
 writes:  replay_results.json (--output)
 
 {cli.EXIT_CODES}
@@ -36,19 +37,22 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.share("train", "infer", "mapping", "output", "json", "quiet", required=("train", "infer", "mapping"))
+    flags = ("train", "infer", "mapping", "train-config", "infer-config", "output", "json", "quiet")
+    parser.share(*flags, required=("train", "infer", "mapping"))
     args = parser.parse_args()
 
     from dump_analysis import pipeline
     from dump_analysis.artefacts import io
 
     output = args.output or pipeline.REPLAY
-    pipeline.require_files({"--mapping": args.mapping})
+    configs = {"train": args.train_config, "infer": args.infer_config}
+    pipeline.require_files({"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config})
     pipeline.refuse_inside(output, args.train + args.infer)
-    pipeline.forget([Path(output)], [args.mapping])
+    pipeline.forget([Path(output)], [args.mapping, *configs.values()])
     train, infer = pipeline.open_pair(args.train, args.infer)
     mapping, mapped = pipeline.mapping_step(train, infer, args.mapping)
-    results, told = pipeline.replay_step(train, infer, mapping, io.digest_of_file(args.mapping), output, quiet=args.quiet)
+    digest = io.digest_of_file(args.mapping)
+    results, told = pipeline.replay_step(train, infer, mapping, digest, output, configs, quiet=args.quiet)
     cli.warn(mapped.warnings + told.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(results), end="")

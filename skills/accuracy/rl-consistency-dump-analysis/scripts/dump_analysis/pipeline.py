@@ -25,7 +25,7 @@ from .artefacts.probe import Probe, SideFacts
 from .artefacts.replay_results import ReplayResults
 from .artefacts.semantic_mapping import MissingRow, SemanticMapping
 from .boundaries import is_weight
-from .replay import modules
+from .replay import modules, stated
 from .replay import whole as replayed
 from .sides import Side
 from .train_log import Log
@@ -200,11 +200,22 @@ def gate_step(
 
 
 def replay_step(
-    train: Side, infer: Side, mapping: SemanticMapping, mapping_digest: str, output: str | Path, *, quiet: bool
+    train: Side,
+    infer: Side,
+    mapping: SemanticMapping,
+    mapping_digest: str,
+    output: str | Path,
+    configs: dict[str, str | None],
+    *,
+    quiet: bool,
 ) -> tuple[ReplayResults, Told]:
-    """Every mapped module recomputed on both sides from what it recorded itself, and a verdict for each pair."""
+    """Every mapped module recomputed on both sides from what it recorded itself, and a verdict for each pair.
+
+    ``configs``: by side, the file whose constants are tried first.
+    """
+    constants = {label: stated.constants(path) for label, path in configs.items() if path is not None}
     with _progress(len(modules.rows_of(mapping)), quiet=quiet) as advance:
-        found, weights, calibration = replayed.replay_pair(mapping, train, infer, {}, advance)
+        found, weights, calibration = replayed.replay_pair(mapping, train, infer, constants, advance)
     results = ReplayResults(
         train=SideLabel(train.label, train.digest),
         infer=SideLabel(infer.label, infer.digest),

@@ -774,6 +774,8 @@ TABLE: dict[str, tuple[str, str]] = {
         ),
         "{side}：{of} 个元素中有 {unexplained} 个无法由其自身的输入与权重经 {operator} 的任何变体得出，最接近的是 {variant}",
     ),
+    "replay_only_tokens": ("{side}: only in tokens {tokens} of {of}", "{side}：仅在 {of} 个 token 中的 {tokens}"),
+    "replay_only_columns": ("{side}: only in columns {columns} of {of}", "{side}：仅在 {of} 列中的第 {columns} 列"),
     "replay_mistake": (
         "{side}: all {of} elements follow from its own inputs and weights by a mistake: {variant}",
         "{side}：全部 {of} 个元素都可由其自身的输入与权重经一种错误得出：{variant}",
@@ -790,9 +792,13 @@ TABLE: dict[str, tuple[str, str]] = {
         "{name} is {train} on train and {infer} on infer, each by what it computed",
         "{name}：由各自的计算结果可知 train 为 {train}，infer 为 {infer}",
     ),
+    "replay_constant_stated": (
+        "the configuration of {side} states {name} {value}",
+        "{side} 的配置写明 {name} 为 {value}",
+    ),
     "replay_constant_elsewhere": (
-        "everywhere else {side} computes with {name} {value}",
-        "{side} 在其他各处都以 {name} {value} 计算",
+        "in most other modules {side} computes with {name} {value}",
+        "{side} 在其他多数模块中以 {name} {value} 计算",
     ),
     "replay_config_decides": (
         "which {name} is meant: the model's config.json",

@@ -9,7 +9,7 @@ from dump_analysis.replay import search, trials
 from dump_analysis.replay.formulas import Formula
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.recorded import CannotReplay
-from dump_analysis.replay.residual import residual_of
+from dump_analysis.replay.residual import Where, residual_of, where_of
 from dump_analysis.replay.trials import Trial, Tried
 from dump_analysis.wording import word
 
@@ -30,7 +30,7 @@ class Constant(NamedTuple):
 class Replayed(NamedTuple):
     """What recomputing showed. ``best``: the nearest trial; ``holding``: names of the variants that explain the record.
 
-    ``expected``: the record follows from the constants that were stated, or none were.
+    ``contradicted``: constants that were stated and with which the record does not follow; ``where``: elements that nothing explains.
     """
 
     work: Work
@@ -38,8 +38,9 @@ class Replayed(NamedTuple):
     best: Tried
     holding: frozenset[str]
     constants: dict[str, Constant]
-    expected: bool
+    contradicted: dict[str, float]
     residual: Residual | None
+    where: Where | None
 
     @property
     def explained(self) -> bool:
@@ -62,15 +63,18 @@ def replay(work: Work, stated: Mapping[str, float]) -> Replayed:
     best = search.best(found)
     if best is None:
         raise CannotReplay(word("replay_no_variant", entry=work.entry))
-    expected = best.explains
+    as_stated = best.explains
     if not best.explains and search.constant_of(best.trial.formula):
         found += _with_other_constants(work, best, grid)
         best = search.best(found) or best
     explained = best.explains and not best.trial.fault
     holding = frozenset(one.trial.variant.name for one in found if one.explains and not one.trial.fault)
     constants = _constants(work, best.trial, stated, grid) if explained else {}
-    residual = None if explained else residual_of(work, best.trial, grid)
-    return Replayed(work, grid, best, holding, constants, expected, residual)
+    contradicted = {} if as_stated else {name: stated[name] for name in constants if name in stated}
+    if explained:
+        return Replayed(work, grid, best, holding, constants, contradicted, None, None)
+    where = None if best.explains else where_of(work, best.trial, grid)
+    return Replayed(work, grid, best, holding, constants, contradicted, residual_of(work, best.trial, grid), where)
 
 
 def _of_formula(work: Work, formula: Formula, stated: Mapping[str, float], grid: str) -> list[Tried]:

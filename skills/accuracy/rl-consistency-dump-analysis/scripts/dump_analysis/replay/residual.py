@@ -26,6 +26,29 @@ class _Sums(NamedTuple):
     records: float
 
 
+class Where(NamedTuple):
+    """Which tokens and columns hold elements that a trial leaves: numbers among those of the boundary."""
+
+    tokens: tuple[int, ...]
+    columns: tuple[int, ...]
+    of_tokens: int
+    of_columns: int
+
+
+def where_of(work: Work, trial: Trial, grid: str) -> Where:
+    """Where a trial fails."""
+    tokens, columns = np.zeros(work.output.rows, bool), np.zeros(work.output.columns, bool)
+    for block in trials.blocks(work, trial.formula, trial.config, grid):
+        outside = trials.outside(trial, block)
+        tokens[block.token : block.token + outside.shape[0]] |= outside.any(axis=1)
+        columns[block.column : block.column + outside.shape[1]] |= outside.any(axis=0)
+    return Where(_numbers(tokens), _numbers(columns), len(tokens), len(columns))
+
+
+def _numbers(touched: Array) -> tuple[int, ...]:
+    return tuple(int(at) for at in np.flatnonzero(touched))
+
+
 def residual_of(work: Work, trial: Trial, grid: str) -> Residual | None:
     """The record against the truth of a trial's function. None where no finite element is left."""
     whole = np.zeros(7)

@@ -139,11 +139,21 @@ def tried(work: Work, trials: Sequence[Trial], grid: str) -> list[Tried]:
 
 def counted(trial: Trial, block: Block) -> Tried:
     """What a trial reproduces of one block."""
-    given = block.given._replace(config=dict(trial.config))
-    emulated = emulate.Emulated(*trial.variant.run(given)[0])
+    emulated = _emulated(trial, block)
     equal = emulate.bit_equal(block.recorded, emulated)
-    outside = 0 if equal.all() else int((~emulate.explained(block.recorded, emulated)).sum())
-    return Tried(trial, block.recorded.size, int(equal.sum()), outside)
+    left = 0 if equal.all() else int((~emulate.explained(block.recorded, emulated)).sum())
+    return Tried(trial, block.recorded.size, int(equal.sum()), left)
+
+
+def outside(trial: Trial, block: Block) -> Array:
+    """Which elements of a block a trial leaves."""
+    found: Array = ~emulate.explained(block.recorded, _emulated(trial, block))
+    return found
+
+
+def _emulated(trial: Trial, block: Block) -> emulate.Emulated:
+    given = block.given._replace(config=dict(trial.config))
+    return emulate.Emulated(*trial.variant.run(given)[0])
 
 
 def formulas_of(work: Work) -> list[Formula]:

@@ -15,6 +15,7 @@ from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.wording import word
 
 _SIDES = ("train", "infer")
+_FEW = 16  # tokens or columns that are listed
 _ROUNDED_SUM = "add_rounded+"  # in a variant's name: the sum of two inputs is rounded first, as an addition of its own leaves it
 
 
@@ -79,7 +80,7 @@ def judge(train: Replayed | Unreplayed, infer: Replayed | Unreplayed, weights: S
     off = {label: one for label, one in (("train", train), ("infer", infer)) if not one.explained}
     unknown = [label for label, one in off.items() if _unknown_kernel(one, norms[label])]
     if unknown or (len(off) == 2 and not _named(off)):
-        told = tuple(_unexplained(label, one) for label, one in off.items())
+        told = tuple(said for label, one in off.items() for said in _unexplained(label, one))
         kernels = tuple(_kernel(label, off[label]) for label in off)
         return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *kernels))
     if off:
@@ -138,21 +139,29 @@ def _named(off: Mapping[str, Replayed]) -> bool:
 
 def _one_is_off(off: Mapping[str, Replayed], apart: tuple[Worded, ...], checkpoint: tuple[Worded, ...]) -> Judged:
     """At least one side deviates, the operator being known there."""
-    told = tuple(_unexplained(label, one) for label, one in off.items())
+    told = tuple(said for label, one in off.items() for said in _unexplained(label, one))
     borrowed = any(one.work.origin == "borrowed" for one in off.values())
     side = "unknown" if borrowed else "both" if len(off) == 2 else next(iter(off))
     own = tuple(word("replay_borrowed", side=label) for label, one in off.items() if one.work.origin == "borrowed")
     return Judged("logic", side, (*apart, *told, *own), checkpoint)
 
 
-def _unexplained(label: str, one: Replayed) -> Worded:
+def _unexplained(label: str, one: Replayed) -> tuple[Worded, ...]:
     best = one.best
     if best.explains:
-        return word("replay_mistake", side=label, variant=best.trial.variant.name, of=best.of)
-    return word(
+        return (word("replay_mistake", side=label, variant=best.trial.variant.name, of=best.of),)
+    told = word(
         "replay_unexplained", side=label, unexplained=best.outside, of=best.of, operator=best.trial.formula.operator,
         variant=best.trial.variant.name,
     )  # fmt: skip
+    if one.where is None:
+        return (told,)
+    tokens, columns = one.where.tokens, one.where.columns
+    if len(tokens) < one.where.of_tokens and len(tokens) <= _FEW:
+        return told, word("replay_only_tokens", side=label, tokens=list(tokens), of=one.where.of_tokens)
+    if len(columns) < one.where.of_columns and len(columns) <= _FEW:
+        return told, word("replay_only_columns", side=label, columns=list(columns), of=one.where.of_columns)
+    return (told,)
 
 
 def _kernel(label: str, one: Replayed) -> Worded:
@@ -164,18 +173,16 @@ def _kernel(label: str, one: Replayed) -> Worded:
 
 def _constants_apart(train: Replayed, infer: Replayed, norms: Mapping[str, Norms]) -> Judged | None:
     """Both sides follow from their constants, but not from the same, or not from those that are stated or hold in all other layers."""
-    for name in train.constants.keys() & infer.constants.keys():
+    both = {"train": train, "infer": infer}
+    for name in sorted(train.constants.keys() & infer.constants.keys()):
         pair = {"train": train.constants[name], "infer": infer.constants[name]}
         if _overlap(pair["train"], pair["infer"]):
             continue
-        operator = train.best.trial.formula.operator
         told = word("replay_constants", name=name, train=pair["train"].value, infer=pair["infer"].value)
-        usual = {label: norms[label].constants.get((operator, name)) for label in _SIDES}
-        stray = [label for label in _SIDES if _is_stray(pair[label], usual[label], train if label == "train" else infer)]
-        if len(stray) == 1:
-            other = usual[stray[0]]
-            against = (word("replay_constant_elsewhere", side=stray[0], name=name, value=other),) if other is not None else ()
-            return Judged("logic", stray[0], (told, *against), ())
+        strays = {label: stray for label in _SIDES if (stray := _stray(name, pair[label], norms[label], both[label], label)) is not None}
+        if len(strays) == 1:
+            side, why = next(iter(strays.items()))
+            return Judged("logic", side, (told, why), ())
         return Judged("logic", "unknown", (told,), (word("replay_config_decides", name=name),))
     return None
 
@@ -185,6 +192,11 @@ def _overlap(one: Constant, two: Constant) -> bool:
     return low <= other_high and other_low <= high
 
 
-def _is_stray(constant: Constant, usual: float | None, side: Replayed) -> bool:
-    """Not the constant that was stated, or that holds in most other layers of the side."""
-    return not side.expected or (usual is not None and not constant.holds(usual))
+def _stray(name: str, constant: Constant, norms: Norms, side: Replayed, label: str) -> Worded | None:
+    """Why a constant is the wrong one on its side: another was stated, or holds in most other layers; None where it is not."""
+    if name in side.contradicted:
+        return word("replay_constant_stated", side=label, name=name, value=side.contradicted[name])
+    usual = norms.constants.get((side.best.trial.formula.operator, name))
+    if usual is None or constant.holds(usual):
+        return None
+    return word("replay_constant_elsewhere", side=label, name=name, value=usual)
