@@ -69,16 +69,20 @@ def _agreed(found: Sequence[Constant]) -> float | None:
     return value if votes[value] > 1 and 2 * votes[value] > len(found) else None
 
 
-def judge(train: Replayed | Unreplayed, infer: Replayed | Unreplayed, weights: Sequence[Weight], norms: Mapping[str, Norms]) -> Judged:
-    """The verdict of one pair."""
+def judge(
+    train: Replayed | Unreplayed, infer: Replayed | Unreplayed, weights: Sequence[Weight], norms: Mapping[str, Norms], *, single: bool
+) -> Judged:
+    """The verdict of one pair. ``single``: a module that stands in no layer, so that no other of its kind can vouch for its operator."""
     both = {"train": train, "infer": infer}
     apart = tuple(word("replay_weights_differ", weight=one.name, unequal=one.unequal, of=one.of) for one in weights)
     checkpoint = tuple(word("replay_checkpoint", weight=one.name) for one in weights)
     if isinstance(train, Unreplayed) or isinstance(infer, Unreplayed):
         reasons = tuple(one.reason for one in both.values() if isinstance(one, Unreplayed))
-        return Judged("logic" if weights else "unknown", "unknown", apart, (*checkpoint, *_once(reasons)))
+        alone = {label: one for label, one in both.items() if isinstance(one, Replayed) and not one.explained}
+        told = tuple(said for label, one in alone.items() for said in _unexplained(label, one))
+        return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *_once(reasons)))
     off = {label: one for label, one in (("train", train), ("infer", infer)) if not one.explained}
-    unknown = [label for label, one in off.items() if _unknown_kernel(one, norms[label])]
+    unknown = [label for label, one in off.items() if _unknown_kernel(one, norms[label], single=single)]
     if unknown or (len(off) == 2 and not _named(off)):
         told = tuple(said for label, one in off.items() for said in _unexplained(label, one))
         kernels = tuple(_kernel(label, off[label]) for label in off)
@@ -128,8 +132,20 @@ def _once(reasons: Sequence[Worded]) -> tuple[Worded, ...]:
 # --- records that nothing explains ---
 
 
-def _unknown_kernel(one: Replayed, norms: Norms) -> bool:
-    return not one.best.trial.fault and one.best.trial.formula.operator in norms.untrusted
+def _unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
+    """Whether what nothing explains may be a kernel, or a function, that nobody has written down."""
+    if one.best.explains:
+        return False
+    return one.best.trial.formula.operator in norms.untrusted or (single and not _in_one_place(one))
+
+
+def _in_one_place(one: Replayed) -> bool:
+    """Whether a few tokens or columns of many hold what nothing explains, and little else: no kernel errs so."""
+    if one.where is None:
+        return False
+    tokens, columns = len(one.where.tokens), len(one.where.columns)
+    few = any(touched * 4 <= of and of >= 4 for touched, of in ((tokens, one.where.of_tokens), (columns, one.where.of_columns)))
+    return few and one.where.of_tokens > 1 and 2 * one.best.outside >= tokens * columns
 
 
 def _named(off: Mapping[str, Replayed]) -> bool:

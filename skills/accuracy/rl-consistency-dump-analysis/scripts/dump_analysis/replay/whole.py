@@ -7,6 +7,7 @@ from msprobe_files import release
 
 from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, ModuleReplay, SideReplay, WeightReplay
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
+from dump_analysis.boundaries import layer_of
 from dump_analysis.replay import places, verdict, weights_compared
 from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_of
 from dump_analysis.replay.one_side import Replayed, Unreplayed, replay
@@ -40,7 +41,7 @@ def replay_pair(
     for row, both in found:
         stem = places.module_of(row.boundary)
         own = [Weight(name, one.unequal, one.of) for name, one in differing.items() if name in (f"{stem}.weight", f"{stem}.bias")]
-        modules.append(_module(row, both, verdict.judge(both["train"], both["infer"], own, norms)))
+        modules.append(_module(row, both, verdict.judge(both["train"], both["infer"], own, norms, single=layer_of(row.boundary) is None)))
     return modules, [one.result for one in weights], {label: _calibration([both[label] for _, both in found]) for label in _SIDES}
 
 
