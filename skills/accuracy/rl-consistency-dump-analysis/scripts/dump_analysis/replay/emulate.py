@@ -27,17 +27,18 @@ def to_format(numbers: Array, dtype: str) -> Array:
     if not numbers.size:
         return numbers
     binade = _binade(numbers, dtype)
-    ordinary = float(binade.max()) < 2.0**largest
-    with np.errstate(over="ignore", invalid="ignore"):
-        binade *= 1.5 * 2.0 ** (53 - precision)
-        found: Array = (numbers + binade) - binade
-    return found if ordinary else _at_the_edge(numbers, found, dtype)
-
-
-def _at_the_edge(numbers: Array, found: Array, dtype: str) -> Array:
-    limit = 2.0 ** (_FORMATS[dtype][2] + 1)
-    found = np.where(np.isfinite(numbers), found, numbers)
+    if float(binade.max()) < 2.0**largest:
+        return _rounded(numbers, binade, precision)
+    limit = 2.0 ** (largest + 1)
+    numbers = np.clip(numbers, -limit, limit)  # keeps NaN
+    found = _rounded(numbers, _binade(numbers, dtype), precision)
     return np.where(np.abs(found) >= limit, np.copysign(np.inf, found), found)
+
+
+def _rounded(numbers: Array, binade: Array, precision: int) -> Array:
+    half_even = binade * (1.5 * 2.0 ** (53 - precision))
+    found: Array = (numbers + half_even) - half_even
+    return found
 
 
 def ulp(numbers: Array, dtype: str) -> Array:
@@ -47,7 +48,7 @@ def ulp(numbers: Array, dtype: str) -> Array:
 
 def _binade(numbers: Array, dtype: str) -> Array:
     """The power of two below each number, not under the smallest normal number."""
-    bits = np.ascontiguousarray(numbers, np.float64).view(np.int64) & _EXPONENT
+    bits = np.asarray(numbers, np.float64).view(np.int64) & _EXPONENT
     return np.maximum(bits.view(np.float64), 2.0 ** _FORMATS[dtype][1])
 
 

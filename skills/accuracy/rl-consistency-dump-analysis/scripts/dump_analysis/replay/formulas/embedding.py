@@ -1,4 +1,4 @@
-"""Rows of a table by token id, times a scale where the model has one: ids [T, 1], weight [rows, H].
+"""Rows of a table by token id, times a scale (1: none): ids [T, 1], weight [rows, H].
 
 The ids are row numbers of the weight that is given, which may hold only the rows that are used. No error inside but the rounding of the
 product (exact in float64 and, up to one roundoff, in float32). Source: torch 2.13 and vLLM 0.32 gather; Gemma's classes scale.
@@ -16,7 +16,7 @@ def _rows(given: Given) -> Array:
 
 
 def _gather(given: Given) -> tuple[Emulated, ...]:
-    return (exactly(_rows(given)).to_format(given.dtype),)
+    return (exactly(_rows(given) * given.config["scale"]).to_format(given.dtype),)
 
 
 def _scaled(given: Given) -> tuple[Emulated, ...]:
@@ -25,11 +25,11 @@ def _scaled(given: Given) -> tuple[Emulated, ...]:
 
 
 def _is_scaled(given: Given) -> bool:
-    return given.config.get("scale", 1.0) != 1.0
+    return given.config["scale"] != 1.0
 
 
 def _nominal(given: Given) -> tuple[Array, ...]:
-    return (_rows(given) * given.config.get("scale", 1.0),)
+    return (_rows(given) * given.config["scale"],)
 
 
 FORMULA = Formula(
@@ -39,5 +39,6 @@ FORMULA = Formula(
         Variant("scaled", "Gemma's embedding in transformers and vLLM", _scaled, _is_scaled),
     ),
     _nominal,
+    config=("scale",),
     parameters=frozenset({"weight"}),
 )
