@@ -11,7 +11,7 @@ from toys.pairs import Dumped, Toys
 from toys.switches import FAULTS, LAYERS, ROUNDINGS, Side, Switches
 
 SIDES: list[Side] = ["train", "infer"]
-# What is put in where replay looks: the modules that are no longer right, with layer 1 for N. Weights make logic of both sides' own results.
+# What is put in where replay looks, in layer 1: the modules that are no longer right, or whose weights differ.
 FOUND = {
     "eps": ["layers.1.input_norm"],
     "norm_gain_twice": ["layers.1.input_norm"],
