@@ -85,14 +85,10 @@ def _of_formula(work: Work, formula: Formula, stated: Mapping[str, float], grid:
 def _with_other_constants(work: Work, closest: Tried, grid: str) -> list[Tried]:
     """All variants again with the constant that fits best, and with the usual values where another was stated."""
     formula, name = closest.trial.formula, search.constant_of(closest.trial.formula)
-    start = {**closest.trial.config, name: closest.trial.config.get(name, 1.0)}
-    value = search.fitted(work, closest.trial._replace(config=start), name, grid)
+    start = dict(closest.trial.config)
+    value = search.fitted(work, closest.trial, name, grid)
     wanted = [{**start, name: at} for at in search.USUAL.get(name, ())]
-    wanted += (
-        [{**start, name: at} for at in search.near(work, closest.trial._replace(config=start), name, value, grid)]
-        if value is not None
-        else []
-    )
+    wanted += [{**start, name: at} for at in search.near(work, closest.trial, name, value, grid)] if value is not None else []
     return trials.tried(work, trials.trials_of(work, formula, wanted, grid), grid) if wanted else []
 
 

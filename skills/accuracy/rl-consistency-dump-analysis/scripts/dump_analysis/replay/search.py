@@ -11,8 +11,6 @@ from dump_analysis.replay.trials import Trial, Tried
 
 # What frameworks write into their configurations, the most frequent first.
 USUAL: dict[str, tuple[float, ...]] = {"eps": (1e-6, 1e-5, 1e-8, 1e-12, 1e-7), "scale": (1.0,)}
-# Constants that an operator may have: without them it is tried first. The value stands for "none".
-OPTIONAL: dict[str, tuple[str, float]] = {"embedding": ("scale", 1.0)}
 _STEPS = 8  # of Newton; each squares the error
 _HALVINGS = 14  # of an interval in the logarithm: to 1e-4 of its width
 _SCANS = (1e-2, 1e-3, 1e-4, 1e-5)  # relative widths about a fitted constant
@@ -21,13 +19,12 @@ _REACH = 64.0  # an interval is looked for between the value divided and multipl
 
 def constant_of(formula: Formula) -> str:
     """The constant of a formula that is searched for, "" where it has none."""
-    return formula.config[0] if formula.config else OPTIONAL.get(formula.operator, ("", 0.0))[0]
+    return formula.config[0] if formula.config else ""
 
 
 def configs(formula: Formula, stated: Mapping[str, float]) -> list[dict[str, float]]:
     """Sets of constants to try first: what is stated, else the usual values of one that is not; one empty set where none is needed."""
-    optional = OPTIONAL.get(formula.operator, ("", 0.0))[0]
-    known = {name: stated[name] for name in (*formula.config, optional) if name in stated}
+    known = {name: stated[name] for name in formula.config if name in stated}
     open_names = [name for name in formula.config if name not in stated]
     if not open_names:
         return [known]

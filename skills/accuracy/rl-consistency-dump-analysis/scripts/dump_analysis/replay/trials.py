@@ -124,7 +124,9 @@ def trials_of(work: Work, formula: Formula, configs: Sequence[Mapping[str, float
 
 
 def tried(work: Work, trials: Sequence[Trial], grid: str) -> list[Tried]:
-    """What each trial reproduces. A trial that fails while another holds is given up: its counts are then of the part that it saw."""
+    """What each trial reproduces. Of trials that fail only the nearest goes on, and none while another holds: the counts of one that was
+    given up are of the part that it saw.
+    """
     found = [Tried(trial, 0, 0, 0) for trial in trials]
     going = list(range(len(trials)))
     if not trials:
@@ -133,7 +135,7 @@ def tried(work: Work, trials: Sequence[Trial], grid: str) -> list[Tried]:
         for at in going:
             seen, more = found[at], counted(trials[at], block)
             found[at] = Tried(seen.trial, seen.of + more.of, seen.equal + more.equal, seen.outside + more.outside)
-        going = [at for at in going if found[at].explains] or going
+        going = [at for at in going if found[at].explains] or [min(going, key=lambda at: found[at].outside)]
     return found
 
 
