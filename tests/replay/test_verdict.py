@@ -65,6 +65,8 @@ def test_the_table() -> None:
         (side(variant="add_rounded+a"), side(), (), "same", "unknown"),
         (side(), side(), (WEIGHT,), "logic", "unknown"),
         (side(), side(variant="1+a", function="1+w"), (), "logic", "infer"),
+        (side(operator="rms_norm"), side(operator="layer_norm"), (), "logic", "unknown"),
+        (side(), side(operator="soft_capped_linear"), (), "unknown", "unknown"),
         (side(), OFF, (), "logic", "infer"),
         (OFF, side(), (), "logic", "train"),
         (side(), mistake, (), "logic", "infer"),

@@ -158,7 +158,8 @@ def _of_entry(files: Files, pair: Pair, row: Row, label: str, place: Place) -> W
             raise CannotReplay(word("replay_no_formula", module=places.module_of(row.boundary)))
         cut = cut_of(side, _operand(row, label), weight.columns)
         return _norm(files, place, cut, weights, origin, unused)
-    return _matrix_work(files, place, cut, (weights, origin, unused), _last_rows(pair, label))
+    work = _matrix_work(files, place, cut, (weights, origin, unused), _last_rows(pair, label))
+    return work._replace(operators=(*work.operators, "soft_capped_linear")) if row.boundary == places.LOGITS else work
 
 
 def _norm(files: Files, place: Place, cut: Cut, weights: dict[str, Matrix], origin: Origin, unused: tuple[str, ...]) -> Work:

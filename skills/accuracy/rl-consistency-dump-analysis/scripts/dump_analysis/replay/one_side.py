@@ -60,6 +60,8 @@ def replay(work: Work, stated: Mapping[str, float]) -> Replayed:
     found: list[Tried] = []
     for formula in trials.formulas_of(work):
         found += _of_formula(work, formula, stated, grid)
+        if any(one.explains and not one.trial.fault for one in found):
+            break
     best = search.best(found)
     if best is None:
         raise CannotReplay(word("replay_no_variant", entry=work.entry))

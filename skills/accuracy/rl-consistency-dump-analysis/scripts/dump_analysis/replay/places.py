@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from dump_analysis.boundaries import layer_of
 
-EMBEDDING = "embedding.out"
-_MADE_BY = {"logits": "lm_head", "router.logits": "router"}
+EMBEDDING, LOGITS = "embedding.out", "logits"
+_MADE_BY = {LOGITS: "lm_head", "router.logits": "router"}
 # What is added to the residual stream, the last step of it first.
 _ATTENTION = ("attn_post_norm.out", "o_proj.out")
 _FEED_FORWARD = ("mlp_post_norm.out", "moe.out", "down.out")

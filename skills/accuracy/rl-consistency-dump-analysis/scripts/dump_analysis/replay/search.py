@@ -10,7 +10,7 @@ from dump_analysis.replay.modules import Work
 from dump_analysis.replay.trials import Trial, Tried
 
 # What frameworks write into their configurations, the most frequent first.
-USUAL: dict[str, tuple[float, ...]] = {"eps": (1e-6, 1e-5, 1e-8, 1e-12, 1e-7), "scale": (1.0,)}
+USUAL: dict[str, tuple[float, ...]] = {"eps": (1e-6, 1e-5, 1e-8, 1e-12, 1e-7), "scale": (1.0,), "soft_cap": (30.0, 50.0)}
 _STEPS = 8  # of Newton; each squares the error
 _HALVINGS = 14  # of an interval in the logarithm: to 1e-4 of its width
 _SCANS = (1e-2, 1e-3, 1e-4, 1e-5)  # relative widths about a fitted constant

@@ -37,7 +37,7 @@ class Weight(NamedTuple):
 
 
 class Norms(NamedTuple):
-    """What holds over a whole side: operators of which no more than half of the modules are explained, and the constants and functions of
+    """What holds over a whole side: operators of which most modules are not explained, and the constants and functions of
     most modules."""
 
     untrusted: frozenset[str]
@@ -55,7 +55,7 @@ def norms_of(replays: Sequence[Replayed]) -> Norms:
     for one in replays:
         for name, constant in one.constants.items() if one.explained else ():
             known.setdefault((one.best.trial.formula.operator, name), []).append(constant)
-    untrusted = frozenset(operator for operator, count in failed.items() if 2 * count >= total[operator])
+    untrusted = frozenset(operator for operator, count in failed.items() if 2 * count > total[operator])
     constants = {key: value for key, found in known.items() if (value := _agreed(found)) is not None}
     computed = Counter((one.best.trial.formula.operator, one.best.trial.variant.function) for one in replays if one.explained)
     functions = {operator: name for (operator, name), count in computed.items() if count > 1 and 2 * count > total[operator]}
@@ -89,25 +89,49 @@ def judge(
         return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *kernels))
     if off:
         return _one_is_off(off, apart, checkpoint)
+    return _both_follow(train, infer, norms, bool(weights), apart, checkpoint)
+
+
+def _both_follow(
+    train: Replayed, infer: Replayed, norms: Mapping[str, Norms], differ: bool, apart: tuple[Worded, ...], checkpoint: tuple[Worded, ...]
+) -> Judged:
+    """Both sides follow from what they were handed: do they compute the same? ``differ``: their weights do."""
     found = _constants_apart(train, infer, norms)
     if found is not None:
         return found._replace(evidence=(*apart, *found.evidence), would_decide=(*checkpoint, *found.would_decide))
+    both = {"train": train, "infer": infer}
     one, two = chosen(train, infer)
-    if train.best.trial.variant.function != infer.best.trial.variant.function:
+    capped = [label for label in _SIDES if _is_capped(both[label])]
+    if len(capped) == 1:
+        left = word("replay_cap", side=capped[0], other="infer" if capped[0] == "train" else "train")
+        return Judged("logic" if differ else "unknown", "unknown", apart, (*checkpoint, left))
+    if _function(train) != _function(infer):
         stray = [label for label in _SIDES if _is_other_function(both[label], norms[label])]
         side = stray[0] if len(stray) == 1 else "unknown"
         elsewhere = (word("replay_function_elsewhere", side=side),) if side != "unknown" else ()
-        return Judged("logic", side, (*apart, word("replay_functions", train=one, infer=two), *elsewhere), checkpoint)
+        told = word("replay_functions", train=_told(train, one), infer=_told(infer, two))
+        return Judged("logic", side, (*apart, told, *elsewhere), checkpoint)
     variants = () if one == two else (word("replay_variants", train=one, infer=two),)
-    if weights:
+    if differ:
         return Judged("logic", "unknown", (*apart, *variants), checkpoint)
     return Judged("rounding" if variants else "same", "unknown", variants, ())
 
 
-def _is_other_function(one: Replayed | Unreplayed, norms: Norms) -> bool:
+def _function(one: Replayed) -> tuple[str, str]:
+    """What a side computes, wherever it rounds."""
+    return one.best.trial.formula.operator, one.best.trial.variant.function
+
+
+def _told(one: Replayed, variant: str) -> str:
+    return f"{one.best.trial.formula.operator} {variant}"
+
+
+def _is_capped(one: Replayed) -> bool:
+    return one.best.trial.formula.operator == "soft_capped_linear"
+
+
+def _is_other_function(one: Replayed, norms: Norms) -> bool:
     """Whether a module computes another function than most modules of its operator on its side."""
-    if isinstance(one, Unreplayed):
-        return False
     usual = norms.functions.get(one.best.trial.formula.operator)
     return usual is not None and usual != one.best.trial.variant.function
 
