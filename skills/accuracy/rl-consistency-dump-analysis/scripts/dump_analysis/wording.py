@@ -767,6 +767,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "in most other modules {side} computes the same as the other side",
         "{side} 在其他多数模块中的计算与另一侧相同",
     ),
+    "replay_cap": (
+        "{side} bounds its logits in this module, {other} does not: whether {other} does so after it",
+        "{side} 在该模块内对 logits 做软截断，{other} 没有：取决于 {other} 是否在其后做",
+    ),
     "replay_unexplained": (
         (
             "{side}: {unexplained} of {of} elements do not follow from its own inputs and weights by any variant of {operator}; "
