@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from dump_analysis.replay.emulate import bit_equal, explained, to_format
-from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
+from dump_analysis.replay.formulas import FORMULAS, Formula, Given, Variant
 from programs import EPS, ORDERS, Recorded, activation, embedding, gated, layer_norm, linear, residual_add, rms_norm
 
 HALF = ["bfloat16", "float16"]
@@ -92,6 +92,19 @@ def test_no_false_alarm(seed: int) -> None:
         (operator, right) for operator, right, program in CASES if outside(named(FORMULAS[operator], right), program(dtype, 100 * seed))
     ]
     assert alarms == []
+
+
+def test_float32_sum_with_the_bias_is_rounded_before_the_output_is() -> None:
+    """Would catch an interval of the product alone: 1 + (2^-8 + 2^-26) is a tie in float32, which goes to 1, and above it in truth."""
+    given = Given((np.ones((1, 2)),), {"weight": np.array([[2.0**-8, 2.0**-26]]), "bias": np.ones(1)}, "bfloat16", {})
+    assert outside(named(FORMULAS["linear"], "bias_in_acc"), Recorded(given, (np.ones((1, 1)),))) == 0
+
+
+@pytest.mark.parametrize("total", [1.0, 1 + 2.0**-7])
+def test_addends_in_any_order(total: float) -> None:
+    """Would catch an emulation that knows one order: 1 + 2^-8 loses 2^-24 twice in float32, but not the sum of both."""
+    given = Given(tuple(np.full((1, 1), addend) for addend in (1.0, 2.0**-8, 2.0**-24, 2.0**-24)), {}, "bfloat16", {})
+    assert outside(named(FORMULAS["residual_add"], "rounded_once"), Recorded(given, (np.full((1, 1), total),))) == 0
 
 
 # --- faults ---
