@@ -44,6 +44,7 @@ def main() -> None:
         "assemble_dump.py": (*several, "--output-dir", WORK / "assembled"),
         "propose_mapping.py": (*pair, "--output", WORK / "semantic_mapping.json"),
         "analyze_dump_boundaries.py": (*pair, "--mapping", mapping, "--output", WORK / "boundary_results.json"),
+        "replay_boundaries.py": (*pair, "--mapping", mapping, "--output", WORK / "replay_results.json"),
         "conclude.py": ("--workdir", WORK),
         "diagnose.py": (*pair, "--mapping", mapping, "--output-dir", WORK / "diagnose"),
         "check_stage.py": ("--stage", "7", "--workdir", WORK / "diagnose"),

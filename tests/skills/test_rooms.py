@@ -23,6 +23,7 @@ FLOOR = {
     "mapping": 5,
     "tokens": 5, "measure": 5, "weights": 5, "probe": 5,
     "gate": 6,
+    "replay": 7,
     "replicas": 8, "divergence": 8, "chain": 8, "causes": 8,
     "findings": 9,
     "conclusion": 10,

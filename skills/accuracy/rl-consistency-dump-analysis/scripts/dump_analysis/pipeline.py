@@ -22,13 +22,17 @@ from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, Boundary
 from .artefacts.common import FileDigest, SideLabel
 from .artefacts.conclusion import Conclusion, Input
 from .artefacts.probe import Probe, SideFacts
+from .artefacts.replay_results import ReplayResults
 from .artefacts.semantic_mapping import MissingRow, SemanticMapping
 from .boundaries import is_weight
+from .replay import modules, stated
+from .replay import whole as replayed
 from .sides import Side
 from .train_log import Log
 from .wording import Language, text_of
 
 PROBE, MAPPING, RESULTS, CONCLUSION = "probe.json", "semantic_mapping.json", "boundary_results.json", "conclusion.json"
+REPLAY = "replay_results.json"
 LAYER_MAP, PLAN = "layer_map.md", "assembly_plan.json"
 TRAIN_LOG = "train log"  # its label among the inputs of a conclusion
 
@@ -162,6 +166,36 @@ def gate_step(
     if turned is not None:
         warnings.append(f"{turned[1]} stands after {turned[0]} in the mapping, but both sides made it before: check the order of the rows")
     return results, Told(_why_not_run(results, train, infer), warnings)
+
+
+def replay_step(
+    train: Side,
+    infer: Side,
+    mapping: SemanticMapping,
+    mapping_digest: str,
+    output: str | Path,
+    configs: dict[str, str | None],
+    *,
+    quiet: bool,
+) -> tuple[ReplayResults, Told]:
+    """Every mapped module recomputed on both sides from what it recorded itself, and a verdict for each pair.
+
+    ``configs``: by side, the file whose constants are tried first.
+    """
+    constants = {label: stated.constants(path) for label, path in configs.items() if path is not None}
+    with _progress(len(modules.rows_of(mapping)), quiet=quiet) as advance:
+        found, weights, calibration = replayed.replay_pair(mapping, train, infer, constants, advance)
+    results = ReplayResults(
+        train=SideLabel(train.label, train.digest),
+        infer=SideLabel(infer.label, infer.digest),
+        mapping=FileDigest(mapping_digest),
+        modules=found,
+        edges=[],
+        weights=weights,
+        calibration=calibration,
+    )
+    io.write(output, results)
+    return results, Told([], [])
 
 
 def _why_not_run(results: BoundaryResults, train: Side, infer: Side) -> list[str]:

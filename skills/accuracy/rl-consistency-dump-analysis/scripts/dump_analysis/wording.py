@@ -779,6 +779,101 @@ TABLE: dict[str, tuple[str, str]] = {
         'dumping again with task "tensor" (task statistics with tensor_list also does), at least of {names}',
         '以 task "tensor" 重新采集（task statistics 加 tensor_list 亦可），至少包括 {names}',
     ),
+    # --- replay ---
+    "replay_unreadable": ("{name} cannot be read: {why}", "{name} 无法读取：{why}"),
+    "replay_not_recorded": (
+        "{side} did not record the value itself: the mapping makes it of {names}",
+        "{side} 没有记录该值本身：映射由 {names} 得出",
+    ),
+    "replay_scattered": (
+        "{side}: the mapping picks elements of {name} that are no rows and columns of it",
+        "{side}：映射从 {name} 取出的元素不是其整行整列",
+    ),
+    "replay_other_rows": (
+        "{side}: inputs and output of {module} are not of the same rows",
+        "{side}：{module} 的输入与输出不是同样的行",
+    ),
+    "replay_parts": (
+        "{side}: each rank or step recorded a part of {entry}; assembled dumps can be recomputed",
+        "{side}：{entry} 由各 rank 或 step 分别记录一部分；组装后的 dump 可以重算",
+    ),
+    "replay_ids_beyond": (
+        "{entry} has ids up to {largest}, its weight {rows} rows",
+        "{entry} 的 id 最大为 {largest}，而权重只有 {rows} 行",
+    ),
+    "replay_no_formula": ("no formula recomputes {module} yet", "目前没有公式可重算 {module}"),
+    "replay_no_weight": (
+        "neither side recorded a weight of {module}",
+        "两侧都没有记录 {module} 的权重",
+    ),
+    "replay_no_input": ("no recorded input of {entry} fits its output", "{entry} 的输入中没有与其输出相符的"),
+    "replay_format": ("{name} is {dtype}, which is not recomputed", "{name} 为 {dtype}，不能重算"),
+    "replay_no_variant": ("no variant of a formula runs on what {entry} recorded", "没有公式变体适用于 {entry} 记录的内容"),
+    "replay_unused_parameters": (
+        "{entry} owns parameters that no formula uses: {names}",
+        "{entry} 有公式没有用到的参数：{names}",
+    ),
+    "replay_weights_differ": (
+        "{weight}: {unequal} of {of} elements differ between the sides",
+        "{weight}：两侧有 {unequal} / {of} 个元素不同",
+    ),
+    "replay_checkpoint": (
+        "which side holds the right {weight}: the checkpoint that both were loaded from",
+        "哪一侧的 {weight} 正确：取决于两侧加载的检查点",
+    ),
+    "replay_variants": (
+        "train is explained by {train}, infer by {infer}: both right, rounded at other points",
+        "train 由 {train} 解释，infer 由 {infer} 解释：两者都正确，只是舍入点不同",
+    ),
+    "replay_functions": (
+        "train computes {train}, infer {infer}: functions that are not the same",
+        "train 计算的是 {train}，infer 计算的是 {infer}：不是同一个函数",
+    ),
+    "replay_function_elsewhere": (
+        "in most other modules {side} computes the same as the other side",
+        "{side} 在其他多数模块中的计算与另一侧相同",
+    ),
+    "replay_cap": (
+        "{side} bounds its logits in this module, {other} does not: whether {other} does so after it",
+        "{side} 在该模块内对 logits 做软截断，{other} 没有：取决于 {other} 是否在其后做",
+    ),
+    "replay_unexplained": (
+        (
+            "{side}: {unexplained} of {of} elements do not follow from its own inputs and weights by any variant of {operator}; "
+            "the nearest is {variant}"
+        ),
+        "{side}：{of} 个元素中有 {unexplained} 个无法由其自身的输入与权重经 {operator} 的任何变体得出，最接近的是 {variant}",
+    ),
+    "replay_only_tokens": ("{side}: only in tokens {tokens} of {of}", "{side}：仅在 {of} 个 token 中的 {tokens}"),
+    "replay_only_columns": ("{side}: only in columns {columns} of {of}", "{side}：仅在 {of} 列中的第 {columns} 列"),
+    "replay_mistake": (
+        "{side}: all {of} elements follow from its own inputs and weights by a mistake: {variant}",
+        "{side}：全部 {of} 个元素都可由其自身的输入与权重经一种错误得出：{variant}",
+    ),
+    "replay_borrowed": (
+        "{side} was recomputed with the other side's weights: it computes otherwise, or its own weights are others",
+        "{side} 是用另一侧的权重重算的：要么计算不同，要么它自己的权重不同",
+    ),
+    "replay_kernel": (
+        "the rounding points of {operator} on {side}: no variant that is known fits; a kernel that is not in the list is no fault",
+        "{side} 上 {operator} 的舍入点：已知变体都不相符；内核不在清单中不等于故障",
+    ),
+    "replay_constants": (
+        "{name} is {train} on train and {infer} on infer, each by what it computed",
+        "{name}：由各自的计算结果可知 train 为 {train}，infer 为 {infer}",
+    ),
+    "replay_constant_stated": (
+        "the configuration of {side} states {name} {value}",
+        "{side} 的配置写明 {name} 为 {value}",
+    ),
+    "replay_constant_elsewhere": (
+        "in most other modules {side} computes with {name} {value}",
+        "{side} 在其他多数模块中以 {name} {value} 计算",
+    ),
+    "replay_config_decides": (
+        "which {name} is meant: the model's config.json",
+        "应当是哪个 {name}：取决于模型的 config.json",
+    ),
     # --- training log ---
     "log_lacks": ("{file} states no {keys}", "{file} 中没有 {keys}"),
     "log_not_computed": (

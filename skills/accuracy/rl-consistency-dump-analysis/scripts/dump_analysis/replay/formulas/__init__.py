@@ -1,0 +1,27 @@
+"""The operators that can be recomputed, one a file; a new one is its file and one line here."""
+
+from dump_analysis.replay.formulas import (
+    activation,
+    embedding,
+    gated_activation,
+    layer_norm,
+    linear,
+    residual_add,
+    rms_norm,
+    soft_capped_linear,
+)
+from dump_analysis.replay.formulas.kinds import Emulated, Formula, Given, Variant
+
+__all__ = ["FORMULAS", "Emulated", "Formula", "Given", "Variant"]
+
+_MODULES = (
+    activation,
+    embedding,
+    gated_activation,
+    layer_norm,
+    linear,
+    residual_add,
+    rms_norm,
+    soft_capped_linear,
+)
+FORMULAS: dict[str, Formula] = {module.FORMULA.operator: module.FORMULA for module in _MODULES}

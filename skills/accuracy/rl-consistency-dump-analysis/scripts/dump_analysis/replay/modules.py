@@ -1,0 +1,271 @@
+"""Which recorded entry made the value of a boundary, as which operator, from which inputs and weights: judged from shapes and the mapping.
+
+A value that an entry hands out is recomputed from what that entry was handed; a value that is made between entries (a residual sum, an
+activation times up) from the boundaries before it. Nothing is judged from names of modules or classes.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import numpy as np
+from msprobe_files import names, release
+from msprobe_files.operands import Op, Operand
+from msprobe_files.units import Record, Unit
+
+from dump_analysis import floats
+from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping, Tokens
+from dump_analysis.boundaries import INPUTS, is_weight
+from dump_analysis.floats import Array
+from dump_analysis.mapping.recorded.cuts import with_ops
+from dump_analysis.replay import places
+from dump_analysis.replay.recorded import CannotReplay, Cut, Matrix, cut_of, matrix_of, place_of, value_of
+from dump_analysis.sides import Place, Side
+from dump_analysis.tensors import Files
+from dump_analysis.wording import word
+
+Origin = Literal["recorded", "borrowed", "absent"]
+_WEIGHT, _BIAS = "weight", "bias"
+_JOINED = ("cat", "sum", "chunk")
+_NORMS = ("rms_norm", "layer_norm")
+
+
+Weighed = tuple[dict[str, Matrix], Origin, tuple[str, ...]]  # weights, where they come from, parameters that are not used
+
+
+class Work(NamedTuple):
+    """What one side recorded of a module. ``operators``: what it can be, by its shapes; ``unused``: parameters of other names."""
+
+    entry: str
+    via: tuple[str, ...]
+    operators: tuple[str, ...]
+    output: Matrix
+    inputs: tuple[Matrix, ...]
+    weights: dict[str, Matrix]
+    origin: Origin
+    unused: tuple[str, ...]
+    inputs_are: str
+
+
+class Pair(NamedTuple):
+    """Both sides of a mapping, its rows by boundary, the names of its weights (recorded or not), which of each side's rows are which
+    sequence's, and the entries of which ranks or steps hold parts only."""
+
+    train: Side
+    infer: Side
+    rows: Mapping[str, Row]
+    weights: frozenset[str] = frozenset()
+    tokens: Tokens | None = None
+    cut: Mapping[str, frozenset[str]] = MappingProxyType({})
+
+    def side(self, label: str) -> Side:
+        return self.train if label == "train" else self.infer
+
+
+def pair_of(mapping: SemanticMapping, train: Side, infer: Side) -> Pair:
+    """The sides with the mapping's rows of boundaries and weights."""
+    cut: dict[str, frozenset[str]] = {}
+    for label in ("train", "infer"):
+        plan = getattr(mapping.ranks, label) if mapping.ranks is not None else None
+        parts = [tensor for tensor in plan.tensors if tensor.how in _JOINED] if plan is not None else []
+        cut[label] = frozenset(name.entry for tensor in parts if (name := names.parse_tensor(tensor.name)) is not None)
+    rows = {row.boundary: row for row in [*mapping.boundaries, *mapping.weights]}
+    known = [*(row.boundary for row in mapping.weights), *(row.boundary for row in mapping.evidence_missing)]
+    weights = frozenset(boundary for boundary in known if is_weight(boundary))
+    return Pair(train, infer, rows, weights, mapping.tokens, cut)
+
+
+def rows_of(mapping: SemanticMapping) -> list[Row]:
+    """The rows whose values are made by a module, in order."""
+    return [row for row in mapping.boundaries if row.boundary not in INPUTS]
+
+
+def entry_of(row: Row, label: str) -> str | None:
+    """The innermost recorded entry in which a side makes the value."""
+    return getattr(row.module, label) if row.module is not None else None
+
+
+def work_of(files: Files, pair: Pair, row: Row, label: str) -> Work:
+    """What is needed to recompute one side of a boundary. Raises CannotReplay, saying why, where something is missing."""
+    side, operand, entry = pair.side(label), _operand(row, label), entry_of(row, label)
+    before = places.sources_of(row.boundary, pair.rows)
+    if before is not None:
+        return _between(files, pair, row, label, before)
+    place = place_of(side, operand.sources[0])
+    handed_out = place.record.entry == entry and place.record.category == "output"
+    if row.boundary == places.EMBEDDING and not handed_out:
+        return _scaled_embedding(files, pair, row, label)
+    if places.is_between(row.boundary) or not handed_out:
+        raise CannotReplay(word("replay_no_formula", module=places.module_of(row.boundary)))
+    return _of_entry(files, pair, row, label, place)
+
+
+def _operand(row: Row, label: str) -> Operand:
+    return row.train if label == "train" else row.infer
+
+
+# --- made between entries ---
+
+
+def _between(files: Files, pair: Pair, row: Row, label: str, before: places.Sources) -> Work:
+    side = pair.side(label)
+    output = value_of(files, side, _operand(row, label))
+    inputs = tuple(value_of(files, side, _operand(pair.rows[name], label)) for name in before.boundaries)
+    if any((made.rows, made.columns) != (output.rows, output.columns) for made in inputs):
+        raise CannotReplay(word("replay_other_rows", side=side.label, module=places.module_of(row.boundary)))
+    unit = place_of(side, _operand(row, label).sources[0]).unit
+    entry = entry_of(row, label) or output.name
+    return Work(entry, _without_weights(unit, entry), (before.operator,), output, inputs, {}, "absent", (), release.inputs_are(unit))
+
+
+def _scaled_embedding(files: Files, pair: Pair, row: Row, label: str) -> Work:
+    """An embedding that is changed after its entry handed it out, as by a model's scale."""
+    side, ids, weight = pair.side(label), pair.rows.get("input_ids"), pair.rows.get("embedding.weight")
+    if ids is None or weight is None:
+        raise CannotReplay(word("replay_no_formula", module=places.module_of(row.boundary)))
+    output, table = value_of(files, side, _operand(row, label)), place_of(side, _operand(weight, label).sources[0])
+    given = value_of(files, side, with_ops(_operand(ids, label), Op("reshape", shape=(-1, 1))))
+    if given.rows != output.rows:
+        raise CannotReplay(word("replay_other_rows", side=side.label, module=places.module_of(row.boundary)))
+    weights = {_WEIGHT: value_of(files, side, _operand(weight, label))}
+    via, made = (table.record.entry,), release.inputs_are(table.unit)
+    return Work(entry_of(row, label) or via[0], via, ("embedding",), output, (given,), weights, "recorded", (), made)
+
+
+def _without_weights(unit: Unit, entry: str) -> tuple[str, ...]:
+    """The entries inside an entry that own no parameters: what a value between modules may have come through."""
+    children = [name for name, parent in (unit.trace or {}).items() if parent == entry]
+    records = ((name, unit.entries.get(name, ())) for name in children)
+    return tuple(name for name, found in records if found and not any(record.category == "parameters" for record in found))
+
+
+# --- made by an entry ---
+
+
+def _of_entry(files: Files, pair: Pair, row: Row, label: str, place: Place) -> Work:
+    side, records = pair.side(label), place.unit.entries[place.record.entry]
+    if place.record.entry in pair.cut.get(label, ()):
+        raise CannotReplay(word("replay_parts", side=side.label, entry=place.record.entry))
+    cut = cut_of(side, _operand(row, label))
+    weights, origin = _weights(files, pair, row, label, cut)
+    unused = tuple(record.suffix for record in _parameters(records) if record.suffix not in weights)
+    weight = weights.get(_WEIGHT)
+    if weight is None:
+        kind = "replay_no_weight" if _has_weight(pair, row) or _parameters(records) else "replay_no_formula"
+        raise CannotReplay(word(kind, module=places.module_of(row.boundary)))
+    if weight.rows == 1 and cut.width % weight.columns == 0:
+        if place.record.suffix != "0":
+            raise CannotReplay(word("replay_no_formula", module=places.module_of(row.boundary)))
+        cut = cut_of(side, _operand(row, label), weight.columns)
+        return _norm(files, place, cut, weights, origin, unused)
+    work = _matrix_work(files, place, cut, (weights, origin, unused), _last_rows(pair, label))
+    return work._replace(operators=(*work.operators, "soft_capped_linear")) if row.boundary == places.LOGITS else work
+
+
+def _norm(files: Files, place: Place, cut: Cut, weights: dict[str, Matrix], origin: Origin, unused: tuple[str, ...]) -> Work:
+    """One weight a column: a norm over the columns, of one input or of the sum of two."""
+    output = matrix_of(files, place, cut.width, cut.rows)
+    same = [record for record in _floating_inputs(place) if _elements(record) == _elements(place.record)]
+    inputs = tuple(matrix_of(files, Place(place.unit, record), cut.width, cut.rows) for record in same)
+    if not inputs:
+        raise CannotReplay(word("replay_no_input", entry=place.record.entry))
+    return Work(place.record.entry, (), _NORMS, output, inputs, weights, origin, unused, release.inputs_are(place.unit))
+
+
+def _matrix_work(files: Files, place: Place, cut: Cut, given: Weighed, last: Array | None) -> Work:
+    """A matrix: rows of it picked by ids (embedding), or products of the input with its rows (linear).
+
+    ``last``: the row of the last token of each sequence, which may be all that an engine makes logits of.
+    """
+    weights, origin, unused = given
+    output = matrix_of(files, place, cut.width, cut.rows, cut.columns)
+    rows, made = _elements(place.record) // cut.width, release.inputs_are(place.unit)
+    for record in _inputs(place):
+        integer = floats.is_integer(record.dtype)
+        width = 1 if integer else weights[_WEIGHT].columns
+        taken: Array | None = cut.rows
+        if _elements(record) != rows * width:
+            if integer or last is None or len(last) != rows or _elements(record) <= width * int(last.max()) or _elements(record) % width:
+                continue
+            taken = last[cut.rows]
+        inputs = (matrix_of(files, Place(place.unit, record), width, taken),)
+        operators = ("embedding",) if integer else ("linear",)
+        return Work(place.record.entry, (), operators, output, inputs, weights, origin, unused, made)
+    raise CannotReplay(word("replay_no_input", entry=place.record.entry))
+
+
+def _last_rows(pair: Pair, label: str) -> Array | None:
+    """The row of the last token of each sequence on a side."""
+    if pair.tokens is None:
+        return None
+    return np.array([stop - 1 for _, _, stop in getattr(pair.tokens, label)], np.int64)
+
+
+def _weights(files: Files, pair: Pair, row: Row, label: str, cut: Cut) -> tuple[dict[str, Matrix], Origin]:
+    """The entry's own parameters; else those of the place in the mapping; else what the other side has."""
+    own = _own_weights(files, cut)
+    if own:
+        return own, "recorded"
+    mapped = _mapped_weights(files, pair, row, label)
+    if mapped:
+        return mapped, "recorded"
+    other = "infer" if label == "train" else "train"
+    try:
+        borrowed = _mapped_weights(files, pair, row, other) or _weights_of_other(files, pair, row, other)
+    except CannotReplay:
+        borrowed = {}
+    return borrowed, "borrowed" if borrowed else "absent"
+
+
+def _weights_of_other(files: Files, pair: Pair, row: Row, other: str) -> dict[str, Matrix]:
+    """What the other side's entry recorded, if the value is its output."""
+    cut = cut_of(pair.side(other), _operand(row, other))
+    made = cut.place.record.category == "output" and cut.place.record.entry == entry_of(row, other)
+    return _own_weights(files, cut) if made else {}
+
+
+def _own_weights(files: Files, cut: Cut) -> dict[str, Matrix]:
+    """Weight and bias of the entry that made a cut, the rows of them that make its columns; none where it recorded no weight."""
+    found: dict[str, Matrix] = {}
+    for record in _parameters(cut.place.unit.entries[cut.place.record.entry]):
+        if record.suffix not in (_WEIGHT, _BIAS) or record.shape is None:
+            continue
+        place = Place(cut.place.unit, record)
+        if len(record.shape) == 1:
+            picked = cut.columns if record.shape[0] == cut.width else None
+            found[record.suffix] = matrix_of(files, place, record.shape[0], columns=picked)
+        elif len(record.shape) == 2:
+            rows = cut.columns if record.shape[0] == cut.width else None
+            found[record.suffix] = matrix_of(files, place, record.shape[1], rows)
+    return found if _WEIGHT in found else {}
+
+
+def _mapped_weights(files: Files, pair: Pair, row: Row, label: str) -> dict[str, Matrix]:
+    rows = {kind: pair.rows.get(f"{places.module_of(row.boundary)}.{kind}") for kind in (_WEIGHT, _BIAS)}
+    found = {kind: value_of(files, pair.side(label), _operand(own, label)) for kind, own in rows.items() if own is not None}
+    return found if _WEIGHT in found else {}
+
+
+def _has_weight(pair: Pair, row: Row) -> bool:
+    return f"{places.module_of(row.boundary)}.{_WEIGHT}" in pair.weights
+
+
+def _parameters(records: tuple[Record, ...]) -> list[Record]:
+    """The floating parameters that hold anything."""
+    return [record for record in records if record.category == "parameters" and record.file is not None and _elements(record)]
+
+
+def _inputs(place: Place) -> list[Record]:
+    records = place.unit.entries[place.record.entry]
+    return [record for record in records if record.category in ("input", "kwargs") and record.file is not None]
+
+
+def _floating_inputs(place: Place) -> list[Record]:
+    return [record for record in _inputs(place) if not floats.is_integer(record.dtype)]
+
+
+def _elements(record: Record) -> int:
+    total = 1
+    for size in record.shape or (0,):
+        total *= size
+    return total

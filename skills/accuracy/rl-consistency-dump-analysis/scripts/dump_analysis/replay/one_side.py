@@ -1,0 +1,104 @@
+"""One side of a module recomputed: what explains its record, with which constants, and what is left where nothing does."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from dump_analysis.artefacts.common import Worded
+from dump_analysis.artefacts.replay_results import Residual
+from dump_analysis.replay import search, trials
+from dump_analysis.replay.formulas import Formula
+from dump_analysis.replay.modules import Work
+from dump_analysis.replay.recorded import CannotReplay
+from dump_analysis.replay.residual import Where, residual_of, where_of
+from dump_analysis.replay.trials import Trial, Tried
+from dump_analysis.wording import word
+
+
+class Constant(NamedTuple):
+    """A constant with which a record is explained, and the interval of those that explain it as well (None: not looked for)."""
+
+    value: float
+    interval: tuple[float, float] | None
+    stated: bool
+
+    def holds(self, value: float) -> bool:
+        """Whether another value would explain the record too."""
+        low, high = self.interval or (self.value, self.value)
+        return low <= value <= high
+
+
+class Replayed(NamedTuple):
+    """What recomputing showed. ``best``: the nearest trial; ``holding``: names of the variants that explain the record.
+
+    ``contradicted``: constants that were stated and with which the record does not follow; ``where``: elements that nothing explains.
+    """
+
+    work: Work
+    grid: str
+    best: Tried
+    holding: frozenset[str]
+    constants: dict[str, Constant]
+    contradicted: dict[str, float]
+    residual: Residual | None
+    where: Where | None
+
+    @property
+    def explained(self) -> bool:
+        return self.best.explains and not self.best.trial.fault
+
+
+class Unreplayed(NamedTuple):
+    """A side that was not recomputed, and why."""
+
+    entry: str | None
+    reason: Worded
+
+
+def replay(work: Work, stated: Mapping[str, float]) -> Replayed:
+    """Try every formula and variant. Raises CannotReplay where no formula fits or a constant is not known and cannot be searched for."""
+    grid = trials.stored_grid(work.output)
+    found: list[Tried] = []
+    for formula in trials.formulas_of(work):
+        found += _of_formula(work, formula, stated, grid)
+        if any(one.explains and not one.trial.fault for one in found):
+            break
+    best = search.best(found)
+    if best is None:
+        raise CannotReplay(word("replay_no_variant", entry=work.entry))
+    as_stated = best.explains
+    if not best.explains and search.constant_of(best.trial.formula):
+        found += _with_other_constants(work, best, grid)
+        best = search.best(found) or best
+    explained = best.explains and not best.trial.fault
+    holding = frozenset(one.trial.variant.name for one in found if one.explains and not one.trial.fault)
+    constants = _constants(work, best.trial, stated, grid) if explained else {}
+    contradicted = {} if as_stated else {name: stated[name] for name in constants if name in stated}
+    if explained:
+        return Replayed(work, grid, best, holding, constants, contradicted, None, None)
+    where = None if best.explains else where_of(work, best.trial, grid)
+    return Replayed(work, grid, best, holding, constants, contradicted, residual_of(work, best.trial, grid), where)
+
+
+def _of_formula(work: Work, formula: Formula, stated: Mapping[str, float], grid: str) -> list[Tried]:
+    given = search.configs(formula, stated)
+    return trials.tried(work, trials.trials_of(work, formula, given, grid), grid) if given else []
+
+
+def _with_other_constants(work: Work, closest: Tried, grid: str) -> list[Tried]:
+    """All variants again with the constant that fits best, and with the usual values where another was stated."""
+    formula, name = closest.trial.formula, search.constant_of(closest.trial.formula)
+    start = dict(closest.trial.config)
+    value = search.fitted(work, closest.trial, name, grid)
+    wanted = [{**start, name: at} for at in search.USUAL.get(name, ())]
+    wanted += [{**start, name: at} for at in search.near(work, closest.trial, name, value, grid)] if value is not None else []
+    return trials.tried(work, trials.trials_of(work, formula, wanted, grid), grid) if wanted else []
+
+
+def _constants(work: Work, trial: Trial, stated: Mapping[str, float], grid: str) -> dict[str, Constant]:
+    found = {}
+    for name, value in trial.config.items():
+        low, high = search.interval(work, trial, name, grid)
+        as_stated = stated.get(name) == value
+        short = value if as_stated else search.rounded_to_usual(value, low, high)
+        found[name] = Constant(short, (low, high), as_stated)
+    return found

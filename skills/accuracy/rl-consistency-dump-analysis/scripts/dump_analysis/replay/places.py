@@ -1,0 +1,55 @@
+"""What a boundary's name says of the computation: which module makes it, and from which boundaries a value between modules is made."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from dump_analysis.boundaries import layer_of
+
+EMBEDDING, LOGITS = "embedding.out", "logits"
+_MADE_BY = {LOGITS: "lm_head", "router.logits": "router"}
+# What is added to the residual stream, the last step of it first.
+_ATTENTION = ("attn_post_norm.out", "o_proj.out")
+_FEED_FORWARD = ("mlp_post_norm.out", "moe.out", "down.out")
+
+
+class Sources(NamedTuple):
+    """A value made between modules: by which operator, from the values of which boundaries."""
+
+    operator: str
+    boundaries: tuple[str, ...]
+
+
+def module_of(boundary: str) -> str:
+    """The module's name: that of its weights without what they are."""
+    stem = boundary.removesuffix(".out")
+    head, dot, last = stem.rpartition(".")
+    return f"{head}{dot}{_MADE_BY.get(last, last)}"
+
+
+def is_between(boundary: str) -> bool:
+    """Whether the value is made between modules, whichever entry hands it out."""
+    return boundary.rpartition(".")[2] in ("resid_attn", "resid_mlp") or boundary.endswith(".act_mul.out")
+
+
+def sources_of(boundary: str, known: Collection[str]) -> Sources | None:
+    """From which known boundaries the value is made; None for a value that a module makes, or one whose sources are not known."""
+    layer = layer_of(boundary)
+    if layer is None:
+        return None
+    here, place = f"layers.{layer}.", boundary.partition(".")[2].partition(".")[2]
+    if place == "act_mul.out":
+        return _all_known("gated_activation", (f"{here}gate.out", f"{here}up.out"), known)
+    if place not in ("resid_attn", "resid_mlp"):
+        return None
+    stream = EMBEDDING if layer == 0 else f"layers.{layer - 1}.resid_mlp"
+    attention = next((here + name for name in _ATTENTION if here + name in known), "")
+    if place == "resid_attn":
+        return _all_known("residual_add", (stream, attention), known)
+    added = next((here + name for name in _FEED_FORWARD if here + name in known), "")
+    if f"{here}resid_attn" in known:
+        return _all_known("residual_add", (f"{here}resid_attn", added), known)
+    return _all_known("residual_add", (stream, attention, added), known)  # a parallel block
+
+
+def _all_known(operator: str, boundaries: tuple[str, ...], known: Collection[str]) -> Sources | None:
+    return Sources(operator, boundaries) if all(name in known for name in boundaries) else None

@@ -1,0 +1,27 @@
+"""Constants that a configuration file states: config.json of transformers, or the provider's JSON of a trainer."""
+
+from pathlib import Path
+from typing import Any
+
+from dump_analysis.artefacts import io
+
+# constant -> the keys under which configurations state it
+_KEYS = {
+    "eps": ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "layernorm_epsilon", "norm_eps", "norm_epsilon", "rms_norm_epsilon"),
+    "scale": ("embedding_multiplier", "scale_emb"),
+    "soft_cap": ("final_logit_softcapping",),
+}
+_INNER = ("text_config", "llm_config", "language_config")  # where a model of several parts keeps that of its language
+
+
+def constants(path: str | Path) -> dict[str, float]:
+    """The constants that a file states once; what it states twice with different values is left out. Raises DumpError for no JSON."""
+    value = io.load(path)
+    parts = [value, *(value[name] for name in _INNER if name in value)] if isinstance(value, dict) else []
+    found = {name: {number for part in parts for key in keys if (number := _number(part, key)) is not None} for name, keys in _KEYS.items()}
+    return {name: numbers.pop() for name, numbers in found.items() if len(numbers) == 1}
+
+
+def _number(part: Any, key: str) -> float | None:
+    value = part.get(key) if isinstance(part, dict) else None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

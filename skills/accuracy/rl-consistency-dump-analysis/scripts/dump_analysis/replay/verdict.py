@@ -1,0 +1,242 @@
+"""What the replays of both sides say of one module pair: same, rounding, logic or unknown, and what proves it.
+
+An explained record follows from its own recorded inputs and weights under a right variant: it proves nothing of whether those are the
+right ones, so weights and constants of both sides are held against each other too. What no variant explains is a deviation only where
+the operator is known to be computed rightly elsewhere on that side: else it may be a kernel that nobody has written down.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dump_analysis.artefacts.common import Worded
+from dump_analysis.artefacts.replay_results import Verdict
+from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
+from dump_analysis.wording import word
+
+_SIDES = ("train", "infer")
+_FEW = 16  # tokens or columns that are listed
+_ROUNDED_SUM = "add_rounded+"  # in a variant's name: the sum of two inputs is rounded first, as an addition of its own leaves it
+
+
+class Judged(NamedTuple):
+    """``side`` is named only where it is proven."""
+
+    verdict: Verdict
+    side: str
+    evidence: tuple[Worded, ...]
+    would_decide: tuple[Worded, ...]
+
+
+class Weight(NamedTuple):
+    """A weight of a module that differs between the sides."""
+
+    name: str
+    unequal: int
+    of: int
+
+
+class Norms(NamedTuple):
+    """What holds over a whole side: operators of which most modules are not explained, and the constants and functions of
+    most modules."""
+
+    untrusted: frozenset[str]
+    constants: Mapping[tuple[str, str], float]
+    functions: Mapping[str, str]
+
+
+def norms_of(replays: Sequence[Replayed]) -> Norms:
+    """From all modules of one side."""
+    total, failed = (
+        Counter(one.best.trial.formula.operator for one in replays),
+        Counter(one.best.trial.formula.operator for one in replays if not one.explained and not one.best.trial.fault),
+    )
+    known: dict[tuple[str, str], list[Constant]] = {}
+    for one in replays:
+        for name, constant in one.constants.items() if one.explained else ():
+            known.setdefault((one.best.trial.formula.operator, name), []).append(constant)
+    untrusted = frozenset(operator for operator, count in failed.items() if 2 * count > total[operator])
+    constants = {key: value for key, found in known.items() if (value := _agreed(found)) is not None}
+    computed = Counter((one.best.trial.formula.operator, one.best.trial.variant.function) for one in replays if one.explained)
+    functions = {operator: name for (operator, name), count in computed.items() if count > 1 and 2 * count > total[operator]}
+    return Norms(untrusted, constants, functions)
+
+
+def _agreed(found: Sequence[Constant]) -> float | None:
+    """The value that explains more than half of the modules, and at least two; None where there is none."""
+    votes = {constant.value: sum(other.holds(constant.value) for other in found) for constant in found}
+    value = max(votes, key=lambda one: votes[one])
+    return value if votes[value] > 1 and 2 * votes[value] > len(found) else None
+
+
+def judge(
+    train: Replayed | Unreplayed, infer: Replayed | Unreplayed, weights: Sequence[Weight], norms: Mapping[str, Norms], *, single: bool
+) -> Judged:
+    """The verdict of one pair. ``single``: a module that stands in no layer, so that no other of its kind can vouch for its operator."""
+    both = {"train": train, "infer": infer}
+    apart = tuple(word("replay_weights_differ", weight=one.name, unequal=one.unequal, of=one.of) for one in weights)
+    checkpoint = tuple(word("replay_checkpoint", weight=one.name) for one in weights)
+    if isinstance(train, Unreplayed) or isinstance(infer, Unreplayed):
+        reasons = tuple(one.reason for one in both.values() if isinstance(one, Unreplayed))
+        alone = {label: one for label, one in both.items() if isinstance(one, Replayed) and not one.explained}
+        told = tuple(said for label, one in alone.items() for said in _unexplained(label, one))
+        return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *_once(reasons)))
+    off = {label: one for label, one in (("train", train), ("infer", infer)) if not one.explained}
+    unknown = [label for label, one in off.items() if _unknown_kernel(one, norms[label], single=single)]
+    if unknown or (len(off) == 2 and not _named(off)):
+        told = tuple(said for label, one in off.items() for said in _unexplained(label, one))
+        kernels = tuple(_kernel(label, off[label]) for label in off)
+        return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *kernels))
+    if off:
+        return _one_is_off(off, apart, checkpoint)
+    return _both_follow(train, infer, norms, bool(weights), apart, checkpoint)
+
+
+def _both_follow(
+    train: Replayed, infer: Replayed, norms: Mapping[str, Norms], differ: bool, apart: tuple[Worded, ...], checkpoint: tuple[Worded, ...]
+) -> Judged:
+    """Both sides follow from what they were handed: do they compute the same? ``differ``: their weights do."""
+    found = _constants_apart(train, infer, norms)
+    if found is not None:
+        return found._replace(evidence=(*apart, *found.evidence), would_decide=(*checkpoint, *found.would_decide))
+    both = {"train": train, "infer": infer}
+    one, two = chosen(train, infer)
+    capped = [label for label in _SIDES if _is_capped(both[label])]
+    if len(capped) == 1:
+        left = word("replay_cap", side=capped[0], other="infer" if capped[0] == "train" else "train")
+        return Judged("logic" if differ else "unknown", "unknown", apart, (*checkpoint, left))
+    if _function(train) != _function(infer):
+        stray = [label for label in _SIDES if _is_other_function(both[label], norms[label])]
+        side = stray[0] if len(stray) == 1 else "unknown"
+        elsewhere = (word("replay_function_elsewhere", side=side),) if side != "unknown" else ()
+        told = word("replay_functions", train=_told(train, one), infer=_told(infer, two))
+        return Judged("logic", side, (*apart, told, *elsewhere), checkpoint)
+    variants = () if one == two else (word("replay_variants", train=one, infer=two),)
+    if differ:
+        return Judged("logic", "unknown", (*apart, *variants), checkpoint)
+    return Judged("rounding" if variants else "same", "unknown", variants, ())
+
+
+def _function(one: Replayed) -> tuple[str, str]:
+    """What a side computes, wherever it rounds."""
+    return one.best.trial.formula.operator, one.best.trial.variant.function
+
+
+def _told(one: Replayed, variant: str) -> str:
+    return f"{one.best.trial.formula.operator} {variant}"
+
+
+def _is_capped(one: Replayed) -> bool:
+    return one.best.trial.formula.operator == "soft_capped_linear"
+
+
+def _is_other_function(one: Replayed, norms: Norms) -> bool:
+    """Whether a module computes another function than most modules of its operator on its side."""
+    usual = norms.functions.get(one.best.trial.formula.operator)
+    return usual is not None and usual != one.best.trial.variant.function
+
+
+def chosen(train: Replayed, infer: Replayed) -> tuple[str, str]:
+    """The variants of both sides as they are told apart: one that explains both where there is one, with the format where that differs."""
+    one, two = (side.best.trial.variant.name.replace(_ROUNDED_SUM, "") for side in (train, infer))
+    held = [{name.replace(_ROUNDED_SUM, "") for name in side.holding} for side in (train, infer)]
+    if one != two and one in held[1]:
+        two = one
+    elif one != two and two in held[0]:
+        one = two
+    if train.grid != infer.grid:
+        return f"{one} {train.grid}", f"{two} {infer.grid}"
+    return one, two
+
+
+def _once(reasons: Sequence[Worded]) -> tuple[Worded, ...]:
+    return tuple({reason.text: reason for reason in reasons}.values())
+
+
+# --- records that nothing explains ---
+
+
+def _unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
+    """Whether what nothing explains may be a kernel, or a function, that nobody has written down."""
+    if one.best.explains:
+        return False
+    return one.best.trial.formula.operator in norms.untrusted or (single and not _in_one_place(one))
+
+
+def _in_one_place(one: Replayed) -> bool:
+    """Whether a few tokens or columns of many hold what nothing explains, and little else: no kernel errs so."""
+    if one.where is None:
+        return False
+    tokens, columns = len(one.where.tokens), len(one.where.columns)
+    few = any(touched * 4 <= of and of >= 4 for touched, of in ((tokens, one.where.of_tokens), (columns, one.where.of_columns)))
+    return few and one.where.of_tokens > 1 and 2 * one.best.outside >= tokens * columns
+
+
+def _named(off: Mapping[str, Replayed]) -> bool:
+    """Whether every record that is off is explained by a named mistake."""
+    return all(one.best.explains for one in off.values())
+
+
+def _one_is_off(off: Mapping[str, Replayed], apart: tuple[Worded, ...], checkpoint: tuple[Worded, ...]) -> Judged:
+    """At least one side deviates, the operator being known there."""
+    told = tuple(said for label, one in off.items() for said in _unexplained(label, one))
+    borrowed = any(one.work.origin == "borrowed" for one in off.values())
+    side = "unknown" if borrowed else "both" if len(off) == 2 else next(iter(off))
+    own = tuple(word("replay_borrowed", side=label) for label, one in off.items() if one.work.origin == "borrowed")
+    return Judged("logic", side, (*apart, *told, *own), checkpoint)
+
+
+def _unexplained(label: str, one: Replayed) -> tuple[Worded, ...]:
+    best = one.best
+    if best.explains:
+        return (word("replay_mistake", side=label, variant=best.trial.variant.name, of=best.of),)
+    told = word(
+        "replay_unexplained", side=label, unexplained=best.outside, of=best.of, operator=best.trial.formula.operator,
+        variant=best.trial.variant.name,
+    )  # fmt: skip
+    if one.where is None:
+        return (told,)
+    tokens, columns = one.where.tokens, one.where.columns
+    if len(tokens) < one.where.of_tokens and len(tokens) <= _FEW:
+        return told, word("replay_only_tokens", side=label, tokens=list(tokens), of=one.where.of_tokens)
+    if len(columns) < one.where.of_columns and len(columns) <= _FEW:
+        return told, word("replay_only_columns", side=label, columns=list(columns), of=one.where.of_columns)
+    return (told,)
+
+
+def _kernel(label: str, one: Replayed) -> Worded:
+    return word("replay_kernel", side=label, operator=one.best.trial.formula.operator)
+
+
+# --- constants ---
+
+
+def _constants_apart(train: Replayed, infer: Replayed, norms: Mapping[str, Norms]) -> Judged | None:
+    """Both sides follow from their constants, but not from the same, or not from those that are stated or hold in all other layers."""
+    both = {"train": train, "infer": infer}
+    for name in sorted(train.constants.keys() & infer.constants.keys()):
+        pair = {"train": train.constants[name], "infer": infer.constants[name]}
+        if _overlap(pair["train"], pair["infer"]):
+            continue
+        told = word("replay_constants", name=name, train=pair["train"].value, infer=pair["infer"].value)
+        strays = {label: stray for label in _SIDES if (stray := _stray(name, pair[label], norms[label], both[label], label)) is not None}
+        if len(strays) == 1:
+            side, why = next(iter(strays.items()))
+            return Judged("logic", side, (told, why), ())
+        return Judged("logic", "unknown", (told,), (word("replay_config_decides", name=name),))
+    return None
+
+
+def _overlap(one: Constant, two: Constant) -> bool:
+    (low, high), (other_low, other_high) = (constant.interval or (constant.value, constant.value) for constant in (one, two))
+    return low <= other_high and other_low <= high
+
+
+def _stray(name: str, constant: Constant, norms: Norms, side: Replayed, label: str) -> Worded | None:
+    """Why a constant is the wrong one on its side: another was stated, or holds in most other layers; None where it is not."""
+    if name in side.contradicted:
+        return word("replay_constant_stated", side=label, name=name, value=side.contradicted[name])
+    usual = norms.constants.get((side.best.trial.formula.operator, name))
+    if usual is None or constant.holds(usual):
+        return None
+    return word("replay_constant_elsewhere", side=label, name=name, value=usual)

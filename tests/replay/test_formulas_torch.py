@@ -1,0 +1,273 @@
+"""Each operator's variants on programs whose rounding points are known: the right one explains every element, the wrong ones do not."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+from dump_analysis.replay.emulate import bit_equal, explained, to_format
+from dump_analysis.replay.formulas import FORMULAS, Formula, Given, Variant
+from programs import EPS, ORDERS, Recorded, activation, embedding, gated, layer_norm, linear, residual_add, rms_norm
+
+HALF = ["bfloat16", "float16"]
+Program = Callable[[str, int], Recorded]
+NORMS = ["cast_before_weight", "cast_after_weight", "rstd_rounded"]
+ADDS = [f"{add}+{norm}" for add in ("add_rounded", "add_unrounded") for norm in NORMS[:2]]
+# (operator, the variant that is right): the program that computes so; more programs of one variant differ in what its name does not say.
+CASES: list[tuple[str, str, Program]] = [
+    *(("linear", "plain", partial(linear, rounding="plain", sums=sums)) for sums in ORDERS.values()),
+    *(("linear", "bias_in_acc", partial(linear, rounding="bias_in_acc", sums=sums)) for sums in ORDERS.values()),
+    *(("linear", name, partial(linear, rounding=name)) for name in ("bias_after_cast", "partials_2_rounded", "partials_4_rounded")),
+    *(("rms_norm", name, partial(rms_norm, rounding=name)) for name in [*NORMS, *ADDS, "1+w+cast_after_weight"]),
+    ("rms_norm", "cast_before_weight", partial(rms_norm, rounding="cast_before_weight", heads=True)),
+    ("rms_norm", "cast_after_weight", partial(rms_norm, rounding="cast_after_weight", scale=0.03)),
+    *(("layer_norm", name, partial(layer_norm, rounding=name)) for name in ("float32_inside", "cast_before_weight")),
+    ("embedding", "gather", partial(embedding, scale=1.0)),
+    ("embedding", "scaled", partial(embedding, scale=math.sqrt(50.0))),
+    ("residual_add", "stepwise", partial(residual_add, rounding="stepwise", addends=2)),
+    *(("residual_add", name, partial(residual_add, rounding=name, addends=3)) for name in ("stepwise", "rounded_once")),
+    *(("activation", name, partial(activation, function=name)) for name in ("silu", "gelu_tanh", "gelu_sigmoid", "relu")),
+    *(("gated_activation", f"silu+{name}", partial(gated, rounding=f"silu+{name}")) for name in ("act_rounded", "act_float32")),
+    ("gated_activation", "gelu_tanh+act_rounded", partial(gated, rounding="gelu_tanh+act_rounded", fused=True)),
+]
+EACH = pytest.mark.parametrize(("operator", "right", "program"), CASES, ids=[f"{at}-{case[0]}-{case[1]}" for at, case in enumerate(CASES)])
+# Pairs that are nearly one function in their operator: gelu's forms differ by little, and the formats tell them apart at few elements.
+NEAR = {"gelu_tanh", "gelu_erf"}
+
+
+def named(formula: Formula, name: str) -> Variant:
+    """A variant or a fault by its name."""
+    return next(variant for variant in (*formula.variants, *formula.faults) if variant.name == name)
+
+
+def outside(variant: Variant, made: Recorded, output: int = 0) -> int:
+    """How many elements of an output a variant does not explain."""
+    return int((~explained(made.outputs[output], variant.run(made.given)[output])).sum())
+
+
+@EACH
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_right_variant_explains_every_element(operator: str, right: str, program: Program, dtype: str) -> None:
+    """Would catch a rounding point that is missing, and a bound that real arithmetic exceeds; every output is looked at."""
+    formula, made = FORMULAS[operator], program(dtype, 1)
+    variant = named(formula, right)
+    assert variant in formula.fitting(made.given)
+    assert [outside(variant, made, at) for at in range(len(made.outputs))] == [0] * len(made.outputs)
+
+
+@EACH
+@pytest.mark.parametrize("dtype", HALF)
+def test_right_variant_is_nearly_always_bit_equal(operator: str, right: str, program: Program, dtype: str) -> None:
+    """Would catch intervals so wide that they explain anything: the point emulation itself gives 99 of 100 elements or more.
+
+    gelu's left tail is a difference of nearly equal numbers, in which float32 has few digits.
+    """
+    made = program(dtype, 1)
+    found = named(FORMULAS[operator], right).run(made.given)[0]
+    equal, certain = (0.97, 0.85) if NEAR & {*right.split("+")} else (0.99, 0.97)
+    assert bit_equal(made.outputs[0], found).mean() > equal
+    assert (found.low == found.high).mean() > certain
+
+
+@EACH
+@pytest.mark.parametrize("dtype", HALF)
+def test_wrong_variants_leave_a_tenth_unexplained(operator: str, right: str, program: Program, dtype: str) -> None:
+    """Would catch variants that cannot be told apart, so that a rounding point would be named at random."""
+    formula, made = FORMULAS[operator], program(dtype, 1)
+    close = NEAR & {*right.split("+")}
+    for variant in (*formula.fitting(made.given), *formula.faults):
+        if variant.name == right or not variant.applies(made.given) or (close and variant.name.split("+")[0] in NEAR):
+            continue
+        if operator == "residual_add" and len(made.given.inputs) == 2:
+            continue
+        assert outside(variant, made) > 0.1 * made.outputs[0].size, variant.name
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_false_alarm(seed: int) -> None:
+    """Would catch a bound that holds for most data only: no element of any program over 30 seeds is unexplained, in any format."""
+    dtype = ["bfloat16", "float16", "float32"][seed % 3]
+    alarms = [
+        (operator, right) for operator, right, program in CASES if outside(named(FORMULAS[operator], right), program(dtype, 100 * seed))
+    ]
+    assert alarms == []
+
+
+def test_float32_sum_with_the_bias_is_rounded_before_the_output_is() -> None:
+    """Would catch an interval of the product alone: 1 + (2^-8 + 2^-26) is a tie in float32, which goes to 1, and above it in truth."""
+    given = Given((np.ones((1, 2)),), {"weight": np.array([[2.0**-8, 2.0**-26]]), "bias": np.ones(1)}, "bfloat16", {})
+    assert outside(named(FORMULAS["linear"], "bias_in_acc"), Recorded(given, (np.ones((1, 1)),))) == 0
+
+
+@pytest.mark.parametrize("total", [1.0, 1 + 2.0**-7])
+def test_addends_in_any_order(total: float) -> None:
+    """Would catch an emulation that knows one order: 1 + 2^-8 loses 2^-24 twice in float32, but not the sum of both."""
+    given = Given(tuple(np.full((1, 1), addend) for addend in (1.0, 2.0**-8, 2.0**-24, 2.0**-24)), {}, "bfloat16", {})
+    assert outside(named(FORMULAS["residual_add"], "rounded_once"), Recorded(given, (np.full((1, 1), total),))) == 0
+
+
+# --- faults ---
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize(
+    ("operator", "fault", "program"),
+    [
+        ("linear", "bias_missing", partial(linear, rounding="bias_missing")),
+        ("rms_norm", "second_input_lost+cast_before_weight", partial(rms_norm, rounding="second_input_lost+cast_before_weight")),
+        ("gated_activation", "silu+gate_and_up_exchanged+act_rounded", partial(gated, rounding="silu+gate_and_up_exchanged+act_rounded")),
+        (
+            "gated_activation",
+            "silu+gate_and_up_exchanged+act_rounded",
+            partial(gated, rounding="silu+gate_and_up_exchanged+act_rounded", fused=True),
+        ),
+    ],
+)
+def test_named_faults_explain_themselves_alone(operator: str, fault: str, program: Program, dtype: str) -> None:
+    """Would catch a mistake that no right variant is far from, or that its own name does not explain."""
+    formula, made = FORMULAS[operator], program(dtype, 3)
+    assert outside(named(formula, fault), made) == 0
+    assert min(outside(variant, made) for variant in formula.fitting(made.given)) > 0.1 * made.outputs[0].size
+
+
+@pytest.mark.parametrize(("scale", "share"), [(0.01, 0.5), (0.1, 0.005)])
+def test_another_eps_is_seen(scale: float, share: float) -> None:
+    """Would catch norms that ignore eps: 1e-5 for 1e-6 moves the inverse root by 4.5 % at activations of .01, by .05 % at .1."""
+    made = rms_norm("bfloat16", 5, "cast_before_weight", eps=1e-5, scale=scale)
+    assert min(outside(variant, made) for variant in FORMULAS["rms_norm"].fitting(made.given)) > share * made.outputs[0].size
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_one_weight_row_is_seen(dtype: str) -> None:
+    """Would catch what a few elements can hide: one row of 48 that is .4 % larger than what is recorded, at that row alone."""
+    made = linear(dtype, 7, "plain")
+    weight = made.given.weights["weight"].copy()
+    weight[11] = to_format(weight[11] / 1.004, dtype)
+    given = made.given._replace(weights={"weight": weight})
+    unexplained = ~explained(made.outputs[0], FORMULAS["linear"].variants[0].run(given)[0])
+    assert unexplained[:, 11].mean() > 0.2
+    assert not np.delete(unexplained, 11, axis=1).any()
+
+
+@pytest.mark.parametrize("operator", ["linear", "rms_norm"])
+def test_float32_still_sees_what_exceeds_its_bound(operator: str) -> None:
+    """Would catch float32 dumps that explain everything: an output that is 1e-5 larger is not, though rounding orders are not told."""
+    made = linear("float32", 9, "plain") if operator == "linear" else rms_norm("float32", 9, "cast_before_weight")
+    larger = Recorded(made.given, (to_format(made.outputs[0] * 1.00001, "float32"),))
+    for variant in FORMULAS[operator].fitting(made.given):
+        if variant.function == "":
+            assert outside(variant, larger) > 0.5 * made.outputs[0].size, variant.name
+
+
+# --- truth ---
+
+
+def test_nominal_linear() -> None:
+    """Would catch a turned weight or a lost bias: each element is a correctly rounded sum of exact products."""
+    given = linear("bfloat16", 1, "bias_in_acc").given
+    (x,), weight, bias = given.inputs, given.weights["weight"], given.weights["bias"]
+    wanted = [[math.fsum([*(x[t] * weight[n]), bias[n]]) for n in range(len(weight))] for t in range(len(x))]
+    np.testing.assert_allclose(FORMULAS["linear"].truth(given)[0], wanted, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(("prefix", "offset"), [("", 0.0), ("1+w+", 1.0)])
+def test_nominal_rms_norm(prefix: str, offset: float) -> None:
+    """Would catch an eps outside the root or another width: element by element with math's own root, of the sum of both inputs."""
+    made = rms_norm("bfloat16", 1, f"{prefix}add_unrounded+cast_after_weight")
+    total = made.given.inputs[0] + made.given.inputs[1]
+    wanted = [
+        [
+            value / math.sqrt(math.fsum(v * v for v in row) / len(row) + EPS) * (gain + offset)
+            for value, gain in zip(row, gains, strict=True)
+        ]
+        for row in total
+        for gains in (made.given.weights["weight"],)
+    ]
+    variant = named(FORMULAS["rms_norm"], f"{prefix}add_unrounded+cast_after_weight")
+    normed, stored = FORMULAS["rms_norm"].truth(made.given, variant)
+    np.testing.assert_allclose(normed, wanted, rtol=1e-13)
+    np.testing.assert_array_equal(stored, total)
+
+
+def test_nominal_norm_by_heads() -> None:
+    """Would catch a norm over the whole width where the weight has the width of a head."""
+    made = rms_norm("bfloat16", 1, "cast_after_weight", heads=True)
+    x, gain = made.given.inputs[0], made.given.weights["weight"]
+    width = len(gain)
+    wanted = np.array([[v / math.sqrt(float(np.mean(np.square(row[at // width * width :][:width]))) + EPS) * gain[at % width]
+                        for at, v in enumerate(row)] for row in x])  # fmt: skip
+    np.testing.assert_allclose(FORMULAS["rms_norm"].truth(made.given)[0], wanted, rtol=1e-12)
+
+
+def test_nominal_layer_norm() -> None:
+    """Would catch a variance over n - 1 or a bias before the gain."""
+    given = layer_norm("bfloat16", 1, "float32_inside").given
+    gain, bias = given.weights["weight"], given.weights["bias"]
+    wanted = []
+    for row in given.inputs[0]:
+        mean = math.fsum(row) / len(row)
+        deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in row) / len(row) + 1e-5)
+        wanted.append([(v - mean) / deviation * g + b for v, g, b in zip(row, gain, bias, strict=True)])
+    np.testing.assert_allclose(FORMULAS["layer_norm"].truth(given)[0], wanted, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("silu", lambda x: x / (1 + math.exp(-x))),
+        ("gelu_erf", lambda x: x * math.erfc(-x / math.sqrt(2)) / 2),
+        ("gelu_tanh", lambda x: x / (1 + math.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+        ("gelu_sigmoid", lambda x: x / (1 + math.exp(-1.702 * x))),
+        ("relu", lambda x: max(x, 0.0)),
+        ("relu_squared", lambda x: max(x, 0.0) ** 2),
+    ],
+)
+def test_nominal_activations(name: str, function: Callable[[float], float]) -> None:
+    """Would catch a wrong constant: against math, written in other forms, alone and times up."""
+    made = gated("bfloat16", 1, "silu+act_rounded")
+    gate, up = made.given.inputs
+    wanted = np.array([[function(float(v)) for v in row] for row in gate])
+    alone = made.given._replace(inputs=(gate,))
+    np.testing.assert_allclose(FORMULAS["activation"].truth(alone, named(FORMULAS["activation"], name))[0], wanted, rtol=1e-12, atol=1e-14)
+    variant = named(FORMULAS["gated_activation"], f"{name}+act_rounded")
+    np.testing.assert_allclose(FORMULAS["gated_activation"].truth(made.given, variant)[0], wanted * up, rtol=1e-12, atol=1e-14)
+
+
+# --- what a formula runs on ---
+
+
+def test_formulas_by_their_names() -> None:
+    """Would catch a registration under another name, and two variants that one name cannot tell apart."""
+    for name, formula in FORMULAS.items():
+        assert formula.operator == name
+        names = [variant.name for variant in (*formula.variants, *formula.faults)]
+        assert len(set(names)) == len(names)
+        assert all(variant.source for variant in (*formula.variants, *formula.faults))
+
+
+def test_bias_decides_which_variants_run() -> None:
+    """Would catch a replay that leaves a recorded bias out without calling it a fault, or asks for one that there is not."""
+    formula = FORMULAS["linear"]
+    names = [{variant.name for variant in formula.fitting(linear("bfloat16", 1, name).given)} for name in ("plain", "bias_in_acc")]
+    assert "plain" in names[0] - names[1]
+    assert {"bias_in_acc", "bias_after_cast"} <= names[1] - names[0]
+    assert not formula.faults[0].applies(linear("bfloat16", 1, "plain").given)
+
+
+def test_other_parameters_are_not_consumed() -> None:
+    """Would catch a module with a parameter that the formula knows nothing of being judged all the same."""
+    assert FORMULAS["linear"].consumes(["weight", "bias"])
+    assert not FORMULAS["linear"].consumes(["weight", "layer_norm_weight"])
+    assert not FORMULAS["rms_norm"].consumes(["weight", "bias"])
+
+
+def test_rows_of_a_linear_can_be_taken_apart() -> None:
+    """Would catch intervals that depend on other rows: blocks of weight rows give what the whole gives."""
+    made = linear("bfloat16", 1, "bias_in_acc")
+    variant = named(FORMULAS["linear"], "bias_in_acc")
+    whole = variant.run(made.given)[0]
+    for rows in (slice(0, 13), slice(13, 48)):
+        part = variant.run(made.given._replace(weights={name: weight[rows] for name, weight in made.given.weights.items()}))[0]
+        for of_part, of_whole in zip(part, whole, strict=True):
+            np.testing.assert_array_equal(of_part, of_whole[:, rows])

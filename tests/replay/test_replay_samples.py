@@ -1,0 +1,100 @@
+"""Replay on dumps of real frameworks: what is right follows to the last element, each fault is found where it is known to be."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from dump_analysis import pipeline
+from dump_analysis.artefacts.replay_results import ReplayResults
+from laying import Sample
+
+# Variants read from the frameworks' code and measured apart from this one: (operator, side) -> names.
+VARIANTS = {
+    "qwen2-hf-vllm-clean": {
+        ("rms_norm", "train"): {"cast_before_weight"},
+        ("rms_norm", "infer"): {"cast_before_weight", "add_unrounded+cast_before_weight"},
+        ("linear", "train"): {"bias_in_acc", "plain"},
+        ("linear", "infer"): {"bias_in_acc", "plain"},
+    },
+    "qwen2-hf-sglang-clean": {("rms_norm", "infer"): {"cast_after_weight", "add_unrounded+cast_after_weight"}},
+    "qwen2-hf-sglang512-clean": {("rms_norm", "train"): {"cast_before_weight"}},
+    "qwen2-megatron_tp1-sglang-clean": {
+        ("rms_norm", "train"): {"cast_after_weight"},
+        ("linear", "train"): {"bias_after_cast", "plain"},
+        ("linear", "infer"): {"bias_in_acc", "plain"},
+    },
+    "qwen2-fsdp2_rank0-vllm-clean": {("linear", "train"): {"bias_in_acc", "plain"}},
+    "qwen2-fsdp1_rank0-vllm-clean": {("linear", "train"): {"bias_in_acc", "plain"}},
+}
+
+
+def replayed(pair: Sample, folder: Path, *, proposed: bool = False, configs: dict[str, str | None] | None = None) -> ReplayResults:
+    """Stages 2 and 4; ``proposed``: with the mapping that the dumps tell, else with the one beside the sample."""
+    train, infer = pipeline.open_pair([str(pair.train)], [str(pair.infer)])
+    mapping, _ = pipeline.mapping_step(train, infer, None if proposed else pair.mapping)
+    return pipeline.replay_step(train, infer, mapping, "0" * 64, folder / pipeline.REPLAY, configs or {}, quiet=True)[0]
+
+
+def verdicts(results: ReplayResults, verdict: str) -> list[str]:
+    return [module.module for module in results.modules if module.verdict == verdict]
+
+
+@pytest.mark.parametrize("proposed", [False, True])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_clean_pair_follows_to_the_last_element(sample: Callable[[str], Sample], tmp_path: Path, name: str, proposed: bool) -> None:
+    """A bound that is too tight, a variant that is missing, a tensor that is cut wrongly."""
+    results = replayed(sample(name), tmp_path, proposed=proposed)
+    assert verdicts(results, "logic") == []
+    for counts in results.calibration.values():
+        assert {operator: count.unexplained for operator, count in counts.items()} == dict.fromkeys(counts, 0)
+        assert counts["linear"].modules >= 6
+    for (operator, side), names in VARIANTS[name].items():
+        assert {getattr(module, side).variant for module in results.modules if module.operator == operator} == names
+
+
+def test_weights_that_one_side_lacks_are_borrowed(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """FSDP1's rank 0 recorded no weight of its linears; the engine's make its outputs."""
+    results = replayed(sample("qwen2-fsdp1_rank0-vllm-clean"), tmp_path, proposed=True)
+    origins = {module.train.weights for module in results.modules if module.operator == "linear" and module.train.of}
+    assert "borrowed" in origins
+
+
+def test_exchanged_weights_leave_each_side_right(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """The pair cannot prove who is right; both follow from their own weights, so that nothing else is wrong."""
+    results = replayed(sample("qwen2-hf-vllm-kv_swapped"), tmp_path)
+    logic = {module.module: module for module in results.modules if module.verdict == "logic"}
+    assert sorted(logic) == ["layers.1.k", "layers.1.v"]
+    for module in logic.values():
+        assert (module.train.unexplained, module.infer.unexplained) == (0, 0)
+        assert [sentence.kind for sentence in module.would_decide] == ["replay_checkpoint"] * len(module.would_decide) != []
+
+
+def test_an_eps_is_found_from_what_was_computed(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """Where activations are small enough to show it; nobody is accused without a configuration."""
+    results = replayed(sample("qwen2-hf-vllm-rms_eps"), tmp_path)
+    assert verdicts(results, "logic")[0] == "layers.0.input_norm"
+    module = next(module for module in results.modules if module.module == "layers.0.input_norm")
+    assert (module.train.config["eps"].value, module.infer.config["eps"].value) == (1e-6, 1e-5)
+    assert [sentence.kind for sentence in module.would_decide] == ["replay_config_decides"]
+    assert module.operator == "rms_norm"
+
+
+def test_a_side_that_is_not_what_its_configuration_says_is_named(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """Both configurations state 1e-6, as the trainer computes."""
+    (tmp_path / "config.json").write_text(json.dumps({"rms_norm_eps": 1e-6}))
+    stated = str(tmp_path / "config.json")
+    results = replayed(sample("qwen2-hf-vllm-rms_eps"), tmp_path, configs={"train": stated, "infer": stated})
+    module = next(module for module in results.modules if module.module == "layers.0.input_norm")
+    assert module.verdict == "logic"
+    assert [(sentence.kind, sentence.values.get("side")) for sentence in module.evidence[1:]] == [("replay_constant_stated", "infer")]
+    assert (module.train.config["eps"].source, module.infer.config["eps"].source) == ("config", "inferred")
+
+
+@pytest.mark.parametrize("name", ["qwen2-megatron_te_shaped-sglang-clean", "qwen3_moe-megatron_tp1-sglang-clean"])
+def test_what_no_formula_knows_is_not_convicted(sample: Callable[[str], Sample], tmp_path: Path, name: str) -> None:
+    """Fused norm and linear, experts: unknown, with what is missing."""
+    results = replayed(sample(name), tmp_path, proposed=True)
+    assert verdicts(results, "logic") == []
+    assert verdicts(results, "unknown")
+    assert all(module.would_decide for module in results.modules if module.verdict == "unknown")

@@ -1,0 +1,168 @@
+"""Replay on the toys: every fault of an operator that is recomputed is found at its place, on its side, and nothing else is."""
+
+import json
+from pathlib import Path
+
+import pytest
+from dump_analysis import pipeline
+from dump_analysis.artefacts.replay_results import ModuleReplay, ReplayResults
+from toys import mapping
+from toys.pairs import Dumped, Toys
+from toys.switches import FAULTS, LAYERS, ROUNDINGS, Side, Switches
+
+SIDES: list[Side] = ["train", "infer"]
+# What is put in where replay looks, in layer 1: the modules that are no longer right, or whose weights differ.
+FOUND = {
+    "eps": ["layers.1.input_norm"],
+    "norm_gain_twice": ["layers.1.input_norm"],
+    "missing_bias": ["layers.1.q", "layers.1.k", "layers.1.v"],
+    "kv_swapped": ["layers.1.k", "layers.1.v"],
+    "one_channel": ["layers.1.o_proj"],
+    "missing_residual": ["layers.1.resid_attn"],
+    "gate_up_order": ["layers.1.act_mul"],
+    "updated_weight": ["layers.1.down"],
+    "one_token": ["layers.1.down"],
+    "embedding_multiplier": ["embedding"],
+}
+ROUNDED = {
+    "head_fp32": ["lm_head"],
+    "norm_cast_order": ["layers.1.input_norm"],
+    "partial_sums": ["layers.1.o_proj", "layers.1.down"],
+    "fused_add_unrounded": ["layers.1.post_norm"],
+}
+NOT_REPLAYED = ["rope_base", "angles_bf16", "attention_scale", "mask_off_by_one", "window_off_by_one", "padding_left_in"]
+NOT_REPLAYED += ["positions_off_by_one", "rope_stepwise", "probs_rounded"]
+SIDE_OPEN = {"kv_swapped", "updated_weight", "embedding_multiplier"}  # the dumps hold no proof of who is right
+
+
+def replayed(dumped: Dumped, folder: Path) -> ReplayResults:
+    """Stages 2 and 4 with the mapping that is written by hand."""
+    (folder / "rows.json").write_text(json.dumps(mapping.rows(dumped.on)))
+    train, infer = pipeline.open_pair([str(dumped.train)], [str(dumped.infer)])
+    full, _ = pipeline.mapping_step(train, infer, folder / "rows.json")
+    results, told = pipeline.replay_step(train, infer, full, "0" * 64, folder / pipeline.REPLAY, {}, quiet=True)
+    assert told.errors == []
+    return results
+
+
+def of(results: ReplayResults, verdict: str) -> dict[str, ModuleReplay]:
+    """The modules of one verdict."""
+    return {module.module: module for module in results.modules if module.verdict == verdict}
+
+
+def sides_named(module: ModuleReplay) -> set[str]:
+    return {sentence.values["side"] for sentence in module.evidence if "side" in sentence.values}
+
+
+ATTENTION = [f"layers.{layer}.attn_core" for layer in range(LAYERS)]
+
+
+def test_every_switch_is_sorted() -> None:
+    """A new switch must be put where it belongs."""
+    assert sorted([*FOUND, *ROUNDED, *NOT_REPLAYED]) == sorted([*FAULTS, *ROUNDINGS])
+
+
+def test_a_clean_pair_follows_on_both_sides(toys: Toys, tmp_path: Path) -> None:
+    """A false alarm, a variant that is told apart from its equal, and a module that is left out without a word."""
+    results = replayed(toys.both(), tmp_path)
+    assert list(of(results, "unknown")) == ATTENTION
+    assert len(of(results, "same")) == len(results.modules) - len(ATTENTION) == 1 + 12 * LAYERS + 2
+    for module in of(results, "same").values():
+        for side in (module.train, module.infer):
+            assert (side.unexplained, side.explained, side.basis, side.residual) == (0, 1.0, "variant", None)
+            assert side.of > 0
+            assert side.bit_equal is not None
+            assert side.bit_equal > 0.995
+    for counts in results.calibration.values():
+        assert set(counts) == {"embedding", "rms_norm", "linear", "residual_add", "gated_activation"}
+        assert not any(operator.unexplained for operator in counts.values())
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("name", FOUND)
+def test_a_fault_is_found_at_its_place(toys: Toys, tmp_path: Path, name: str, side: Side) -> None:
+    """Another place (what the fault leads to is no fault), a side that is not proven, or none where it is."""
+    results = replayed(toys.pair(name, side), tmp_path)
+    logic = of(results, "logic")
+    # The engine's norm after attention adds: what is lost there is lost for the norm and for the stream.
+    also = ["layers.1.post_norm"] if (name, side) == ("missing_residual", "infer") else []
+    assert list(logic) == [*FOUND[name], *also]
+    for module in logic.values():
+        assert sides_named(module) == (set() if name in SIDE_OPEN else {side})
+        assert bool(module.would_decide) == (name in SIDE_OPEN)
+    assert list(of(results, "rounding")) == []
+    assert list(of(results, "unknown")) == ATTENTION
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("name", ROUNDED)
+def test_a_rounding_point_is_named(toys: Toys, tmp_path: Path, name: str, side: Side) -> None:
+    """A rounding that is called a fault, or one that is not seen."""
+    results = replayed(toys.pair(name, side), tmp_path)
+    rounding = of(results, "rounding")
+    assert list(rounding) == ROUNDED[name]
+    for module in rounding.values():
+        assert module.train.variant != module.infer.variant
+        assert [sentence.kind for sentence in module.evidence] == ["replay_variants"]
+    assert not of(results, "logic")
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("name", NOT_REPLAYED)
+def test_what_is_not_recomputed_is_called_unknown(toys: Toys, tmp_path: Path, name: str, side: Side) -> None:
+    """A fault of attention or rotation must not be pinned on a module before or behind it, nor be called the same."""
+    results = replayed(toys.pair(name, side), tmp_path)
+    assert list(of(results, "unknown")) == ATTENTION
+    assert all(module.would_decide for module in of(results, "unknown").values())
+    assert len(of(results, "same")) == len(results.modules) - len(ATTENTION)
+
+
+def test_several_faults_are_all_found(toys: Toys, tmp_path: Path) -> None:
+    """One pair of dumps shows every independent fault, whatever came before it."""
+    dumped = toys.both(
+        train=Switches((("gate_up_order", 0), ("one_token", 2))), infer=Switches((("eps", 1), ("one_channel", 1), ("missing_bias", 2)))
+    )
+    logic = of(replayed(dumped, tmp_path), "logic")
+    expected = {
+        "layers.0.act_mul": "train", "layers.1.input_norm": "infer", "layers.1.o_proj": "infer", "layers.2.q": "infer",
+        "layers.2.k": "infer", "layers.2.v": "infer", "layers.2.down": "train",
+    }  # fmt: skip
+    assert {name: sides_named(module) for name, module in logic.items()} == {name: {side} for name, side in expected.items()}
+
+
+def test_both_sides_at_fault_are_both_named(toys: Toys, tmp_path: Path) -> None:
+    """Mistakes that are known by name prove themselves on each side."""
+    dumped = toys.both(Switches((("missing_bias", 1),)), Switches((("missing_bias", 1),)))
+    logic = of(replayed(dumped, tmp_path), "logic")
+    assert {name: sides_named(module) for name, module in logic.items()} == {name: set(SIDES) for name in FOUND["missing_bias"]}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_tokens_and_columns_that_do_not_follow_are_listed(toys: Toys, tmp_path: Path, side: Side) -> None:
+    token = of(replayed(toys.pair("one_token", side), tmp_path), "logic")["layers.1.down"]
+    assert [sentence.values["tokens"] for sentence in token.evidence if sentence.kind == "replay_only_tokens"] == [[11]]
+    column = of(replayed(toys.pair("one_channel", side), tmp_path), "logic")["layers.1.o_proj"]
+    assert [sentence.values["columns"] for sentence in column.evidence if sentence.kind == "replay_only_columns"] == [[7]]
+    residual = getattr(column, side).residual
+    assert residual.column.gain == pytest.approx([1.0, 1.02], abs=2e-3)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_constant_has_its_interval(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """The true value lies in it, the other side's does not."""
+    module = of(replayed(toys.pair("eps", side), tmp_path), "logic")["layers.1.input_norm"]
+    found = getattr(module, side).config["eps"]
+    low, high = found.interval
+    assert found.value == 1e-5
+    assert 2e-6 < low <= 1e-5 <= high < 2e-5
+    assert found.source == "inferred"
+
+
+def test_padding_is_not_recomputed(toys: Toys, tmp_path: Path) -> None:
+    """Rows that the mapping cuts off count nowhere."""
+    padded = Switches((("padded", 0),))
+    one, two = replayed(toys.both(padded, padded), tmp_path), replayed(toys.both(), tmp_path)
+    assert [(module.module, module.train.of, module.infer.of) for module in one.modules] == [
+        (module.module, module.train.of, module.infer.of) for module in two.modules
+    ]
+    assert not of(one, "logic")

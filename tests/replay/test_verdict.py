@@ -1,0 +1,140 @@
+"""The truth table: what the statuses of both sides make of a pair, and whom they name."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from dump_analysis.replay.formulas import FORMULAS, Given, Variant
+from dump_analysis.replay.modules import Work
+from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
+from dump_analysis.replay.recorded import Matrix
+from dump_analysis.replay.residual import Where
+from dump_analysis.replay.trials import Trial, Tried
+from dump_analysis.replay.verdict import Judged, Norms, Weight, judge, norms_of
+from dump_analysis.wording import word
+
+SIDES = ("train", "infer")
+OUTPUT: Any = Matrix("x", "bfloat16", 10, 100, None)  # type: ignore[arg-type]
+WEIGHT = Weight("layers.0.q.weight", 3, 64)
+EVERYWHERE, ONE_COLUMN = Where(tuple(range(10)), tuple(range(100)), 10, 100), Where(tuple(range(10)), (7,), 10, 100)
+NOT_REPLAYED = Unreplayed("entry", word("replay_no_formula", module="x"))
+
+
+def _run(_given: Given) -> tuple[Any, ...]:
+    return ()
+
+
+def side(
+    *, left: int = 0, variant: str = "a", function: str = "", fault: bool = False, eps: Constant | None = None, borrowed: bool = False,
+    where: Where | None = EVERYWHERE, operator: str = "linear", stated: Mapping[str, float] | None = None, grid: str = "bfloat16",
+) -> Replayed:  # fmt: skip
+    """A side of 1000 elements, ``left`` of which nothing explains."""
+    work = Work("entry", (), (operator,), OUTPUT, (), {}, "borrowed" if borrowed else "recorded", (), "pre_call")
+    trial = Trial(FORMULAS[operator], Variant(variant, "", _run, function=function), {"eps": eps.value} if eps else {}, fault)
+    holding = frozenset({variant}) if not left and not fault else frozenset()
+    constants = {"eps": eps} if eps else {}
+    return Replayed(work, grid, Tried(trial, 1000, 990, left), holding, constants, dict(stated or {}), None, where if left else None)
+
+
+def eps(value: float) -> Constant:
+    return Constant(value, (value * 0.9, value * 1.1), False)
+
+
+def judged(
+    train: Replayed | Unreplayed, infer: Replayed | Unreplayed, *weights: Weight, others: Sequence[Replayed] = (), single: bool = False
+) -> Judged:
+    """A pair among ``others``, which stand on each side and are of the same operator."""
+    norms: dict[str, Norms] = {}
+    for label, one in (("train", train), ("infer", infer)):
+        norms[label] = norms_of([*others, *([one] if isinstance(one, Replayed) else [])])
+    return judge(train, infer, weights, norms, single=single)
+
+
+USUAL = [side() for _ in range(3)]
+OFF = side(left=500)
+
+
+def test_the_table() -> None:
+    """Every line of it: (train, infer, differing weights) -> verdict and side."""
+    mistake = side(variant="bias_missing", fault=True)
+    table: list[tuple[Replayed | Unreplayed, Replayed | Unreplayed, tuple[Weight, ...], str, str]] = [
+        (side(), side(), (), "same", "unknown"),
+        (side(), side(variant="b"), (), "rounding", "unknown"),
+        (side(), side(grid="float32"), (), "rounding", "unknown"),
+        (side(variant="add_rounded+a"), side(), (), "same", "unknown"),
+        (side(), side(), (WEIGHT,), "logic", "unknown"),
+        (side(), side(variant="1+a", function="1+w"), (), "logic", "infer"),
+        (side(operator="rms_norm"), side(operator="layer_norm"), (), "logic", "unknown"),
+        (side(), side(operator="soft_capped_linear"), (), "unknown", "unknown"),
+        (side(), OFF, (), "logic", "infer"),
+        (OFF, side(), (), "logic", "train"),
+        (side(), mistake, (), "logic", "infer"),
+        (mistake, mistake, (), "logic", "both"),
+        (OFF, OFF, (), "unknown", "unknown"),
+        (side(), side(left=500, borrowed=True), (), "logic", "unknown"),
+        (NOT_REPLAYED, side(), (), "unknown", "unknown"),
+        (NOT_REPLAYED, OFF, (), "unknown", "unknown"),
+        (NOT_REPLAYED, NOT_REPLAYED, (), "unknown", "unknown"),
+        (NOT_REPLAYED, side(), (WEIGHT,), "logic", "unknown"),
+    ]
+    for train, infer, weights, verdict, named in table:
+        found = judged(train, infer, *weights, others=USUAL)
+        assert (found.verdict, found.side) == (verdict, named)
+        assert found.evidence or verdict in ("same", "unknown")
+        assert found.would_decide or (verdict, named) != ("unknown", "unknown")
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_one_element_is_chance(left: int) -> None:
+    """One element and two millionths more may lie outside by chance."""
+    assert judged(side(left=left), side(), others=USUAL).verdict == ("same" if left < 2 else "logic")
+
+
+def test_a_kernel_that_nothing_explains_is_no_fault() -> None:
+    """All layers of a side alike, or the only module of its kind: nobody is convicted."""
+    alike = judged(side(left=500), side(), others=[side(left=500), side(left=400)])
+    assert (alike.verdict, [sentence.kind for sentence in alike.would_decide]) == ("unknown", ["replay_kernel"])
+    assert judged(OFF, side(), others=USUAL, single=True).verdict == "unknown"
+    in_a_column = judged(side(left=10, where=ONE_COLUMN), side(), others=USUAL, single=True)
+    assert (in_a_column.verdict, in_a_column.side) == ("logic", "train")
+
+
+def test_constants_that_both_allow_are_no_difference() -> None:
+    """Intervals that overlap, as where activations are large."""
+    wide = Constant(1e-6, (1e-9, 1e-4), False)
+    assert judged(side(eps=wide, operator="rms_norm"), side(eps=eps(1e-5), operator="rms_norm")).verdict == "same"
+
+
+def test_constants_apart_name_whoever_strays() -> None:
+    """From the constant that its configuration states, or that holds in its other layers; both or none: nobody is named."""
+    small, large = side(eps=eps(1e-6), operator="rms_norm"), side(eps=eps(1e-5), operator="rms_norm")
+    found = judged(small, large)
+    assert (found.verdict, found.side, [said.kind for said in found.would_decide]) == ("logic", "unknown", ["replay_config_decides"])
+    among = judged(small, large, others=[small, small, small])
+    assert (among.verdict, among.side, among.evidence[-1].values) == ("logic", "infer", {"side": "infer", "name": "eps", "value": 1e-6})
+    against = side(eps=eps(1e-5), operator="rms_norm", stated={"eps": 1e-6})
+    assert judged(small, against).side == "infer"
+    assert judged(against, small).side == "train"
+
+
+def test_another_function_in_one_layer_names_the_side() -> None:
+    found = judged(side(variant="1+a", function="1+w"), side(), others=USUAL)
+    assert (found.verdict, found.side) == ("logic", "train")
+
+
+def test_evidence_of_weights_stands_beside_what_follows_from_them() -> None:
+    """A weight that differs does not hide that one side does not follow from its own."""
+    found = judged(side(), OFF, WEIGHT, others=USUAL)
+    assert (found.verdict, found.side) == ("logic", "infer")
+    assert [sentence.kind for sentence in found.evidence] == ["replay_weights_differ", "replay_unexplained"]
+    assert [sentence.kind for sentence in found.would_decide] == ["replay_checkpoint"]
+
+
+def test_norms_hold_what_most_modules_say() -> None:
+    """Half of the modules is not most."""
+    few = norms_of([side(eps=eps(1e-6), operator="rms_norm"), side(eps=eps(1e-5), operator="rms_norm")])
+    assert (few.untrusted, few.constants) == (frozenset(), {})
+    most = norms_of([*(side(eps=eps(1e-6), operator="rms_norm") for _ in range(3)), side(left=9, operator="rms_norm")])
+    assert most.constants == {("rms_norm", "eps"): 1e-6}
+    assert np.isclose(most.constants["rms_norm", "eps"], 1e-6)
