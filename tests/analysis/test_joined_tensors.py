@@ -112,8 +112,9 @@ def test_ops_of_the_whole_are_ops_of_its_parts(whole: tuple[dict[str, Array], st
         try:
             operand, files = tensor.cut(steps)
         except OperandError as error:
-            assert "across parts" in error.why
-            assert any(step.op == "reshape" for step in steps)
+            refused = "across parts" in error.why and any(step.op == "reshape" for step in steps)
+            if not refused:
+                raise
             return
         assert np.array_equal(value_of(operand, arrays), wanted)
         assert [file.path for file in files] == [source.name for source in operand.sources]

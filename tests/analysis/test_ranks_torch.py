@@ -61,7 +61,8 @@ PAIRS = {
     "stale weight, tp2 both": (TRAINER, PARTS._replace(on=STALE)),
     "k and v exchanged, tp2 both": (TRAINER, PARTS._replace(on=EXCHANGED)),
 }
-ONE_SIDED = ("input_ids.cached_tokens", "lm_head.weight", "logits.other_tokens")  # no engine calls its head, or makes logits of other tokens than the last
+# No engine calls its head, makes logits of other tokens than the last, or records what it took from a cache.
+ONE_SIDED = ("input_ids.cached_tokens", "lm_head.weight", "logits.other_tokens")
 
 
 @pytest.fixture(scope="module")

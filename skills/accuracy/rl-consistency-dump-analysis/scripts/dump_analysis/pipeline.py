@@ -183,7 +183,7 @@ def replay_step(
     ``configs``: by side, the file whose constants are tried first.
     """
     constants = {label: stated.constants(path) for label, path in configs.items() if path is not None}
-    with _progress(len(modules.rows_of(mapping)), quiet=quiet) as advance:
+    with progress(len(modules.rows_of(mapping)), quiet=quiet) as advance:
         found, weights, calibration = replayed.replay_pair(mapping, train, infer, constants, advance)
     results = ReplayResults(
         train=SideLabel(train.label, train.digest),
