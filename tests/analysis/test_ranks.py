@@ -48,6 +48,11 @@ def _chunks(*edges: int) -> Write:
     return lambda root, record: sharding.write_chunks(root, record, edges)
 
 
+def _turned(cut: sharding.Cut) -> sharding.Cut:
+    """Rank 0 holds the second shards, rank 1 the first."""
+    return lambda role, slot, at, values, rank: cut(role, slot, at, values, 1 - rank)
+
+
 LAYOUTS: dict[str, tuple[Write, Write]] = {
     "tensor parallel on both": (_cut(sharding.trainer_shards), _cut(sharding.engine_shards)),
     "tensor parallel engine": (_single, _cut(sharding.engine_shards)),
@@ -61,6 +66,8 @@ LAYOUTS: dict[str, tuple[Write, Write]] = {
     "two chunks": (_single, _chunks(0, 7, TOKENS)),
     "three chunks": (_single, _chunks(0, 4, 8, TOKENS)),
     "four ranks, copied keys": (_single, lambda root, record: sharding.write_ranks(root, record, sharding.four_engine_shards, range(4))),
+    "ranks in another order than their shards": (_cut(_turned(sharding.trainer_shards)), _single),
+    "both in different orders": (_cut(_turned(sharding.trainer_shards)), _cut(sharding.engine_shards)),
     "gathered columns": (_cut(sharding.gathered_shards), _single),
     "replicas of shards": (lambda root, record: _replicated(root, record, sharding.trainer_shards), _cut(sharding.engine_shards)),
 }

@@ -318,6 +318,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: not used, as they follow none of the stages that are there: {units}; a pipeline stage between them is missing",
         "{side}：以下采集不接在任何已有 stage 之后，未使用：{units}；中间缺少一个流水线 stage",
     ),
+    "ranks_reordered": (
+        "{side}: the shards lie in the other side's matrices in the order of ranks {order}, not in that of their numbers; joined so",
+        "{side}：分片在对侧矩阵中的次序是 rank {order}，而不是按 rank 编号；已照此拼接",
+    ),
     "shards_joined": ("{side}: {n} ranks hold shards of one forward and are joined", "{side}：{n} 个 rank 各持有同一次前向的分片，已拼接"),
     "replicas_joined": (
         "{side}: {n} ranks hold copies of one forward; the first is compared",

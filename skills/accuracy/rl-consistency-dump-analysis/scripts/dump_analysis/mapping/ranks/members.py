@@ -66,6 +66,11 @@ class Chosen(NamedTuple):
     remarks: list[Worded]
     alike: list[int]
 
+    @property
+    def main(self) -> Step:
+        """The step with most of the tokens."""
+        return max(self.steps, key=lambda step: step.matches)
+
 
 def members_of(side: Side) -> tuple[list[Member], list[Worded]]:
     """The units of a side that recorded tensors of a forward, by step and rank, and which cannot be used.

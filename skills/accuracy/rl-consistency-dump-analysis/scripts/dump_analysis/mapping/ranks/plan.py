@@ -11,7 +11,8 @@ from msprobe_files.operands import Op
 from dump_analysis import floats
 from dump_analysis.artefacts.assembly_plan import Assembled, Basis, Disagreement, Parallel, PartAt, SidePlan, UnitAt, as_steps
 from dump_analysis.artefacts.common import Worded
-from dump_analysis.mapping.ranks.members import Chosen, Step, choose, members_of
+from dump_analysis.mapping.ranks.members import Chosen, Member, Step, choose, members_of
+from dump_analysis.mapping.ranks.order import in_order
 from dump_analysis.mapping.ranks.shards import Held, Shards, shards_of, token_axis
 from dump_analysis.mapping.ranks.stages import Chain, Copies, Rank, chained, opened, renamings, stages_of, without_copies
 from dump_analysis.mapping.recorded.nodes import Window
@@ -52,15 +53,20 @@ def plan_sides(train: Side, infer: Side) -> tuple[Proposed | None, Proposed | No
             f"Cannot propose a mapping: in none of {where} do half of the token ids agree with the other side. "
             "Dump one prompt, tokenised once, on both."
         )
-    plans = [_proposed(side, found) if count > 1 else None for side, found, count in zip((train, infer), chosen, counts, strict=True)]
+    # Where both sides are cut, one is laid out as the other is.
+    seen = chosen[1].main.members, chosen[0].main.members if counts[0] < 2 else []
+    plans = [
+        _proposed(side, found, others) if count > 1 else None
+        for side, found, others, count in zip((train, infer), chosen, seen, counts, strict=True)
+    ]
     for plan, remarks in zip(plans, (told, also), strict=True):
         if plan is not None:
             plan.remarks.extend(remarks)
     return plans[0], plans[1]
 
 
-def _proposed(side: Side, chosen: Chosen) -> Proposed:
-    steps = [_Step(step) for step in chosen.steps]
+def _proposed(side: Side, chosen: Chosen, others: Sequence[Member]) -> Proposed:
+    steps = [_Step(step, others) for step in chosen.steps]
     main = max(steps, key=lambda step: step.step.matches)
     tensors: dict[str, Assembled] = {}
     unplaced: list[str] = []
@@ -96,20 +102,20 @@ def _proposed(side: Side, chosen: Chosen) -> Proposed:
         basis=_basis(main, steps),
         disagree=disagree,
     )
-    by_step = [_proposed(side, Chosen([step.step], [], [])).plan for step in steps] if twice else []
+    by_step = [_proposed(side, Chosen([step.step], [], []), others).plan for step in steps] if twice else []
     return Proposed(plan, remarks, by_step)
 
 
 class _Step:
     """A dump step with its ranks as stages and how each stage holds its tensors."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, others: Sequence[Member]) -> None:
         self.step = step
         ranks = opened(step)
         chain = chained(stages_of(ranks)) if step.pieces is None else Chain([ranks], [])
         self.loose = [rank.member.place for stage in chain.loose for rank in stage]
         found = [without_copies(stage) if step.pieces is None else Copies(stage, []) for stage in chain.stages]
-        self.stages = [one.ranks for one in found]
+        self.stages = [in_order(one.ranks, others) if step.pieces is None else one.ranks for one in found]
         self.copies = [one.copies for one in found]
         pieces = step.pieces.order if step.pieces is not None else ()
         self.shards: list[Shards] = [shards_of(stage, pieces) for stage in self.stages]
@@ -265,6 +271,9 @@ def _stage_remarks(side: Side, main: _Step) -> list[Worded]:
     found: list[Worded] = []
     if main.loose:
         found.append(word("stages_loose", side=side.label, units=main.loose))
+    for stage in main.stages:
+        numbers = [rank.number for rank in stage]
+        found += [word("ranks_reordered", side=side.label, order=numbers)] if numbers != sorted(numbers) else []
     parallel = _parallel(main)
     if parallel.tp > 1:
         found.append(word("shards_joined", side=side.label, n=parallel.tp))
