@@ -126,10 +126,14 @@ def _size(results: Sequence[BoundaryResult]) -> Size:
     )
 
 
-def _onset(inputs: Sequence[BoundaryResult]) -> int:
-    """The token from which ids or positions differ: a causal model computes what comes before it from equal inputs."""
+def _onset(inputs: Sequence[BoundaryResult]) -> int | None:
+    """The token from which ids or positions differ: a causal model computes what comes before it from equal inputs.
+
+    None where that is not known of one of them.
+    """
     onsets = [result.where.onset_token if result.where is not None else None for result in inputs]
-    return min((0 if onset is None else onset for onset in onsets), default=0)
+    known = [onset for onset in onsets if onset is not None]
+    return min(known) if known and len(known) == len(onsets) else None
 
 
 def _begins(result: BoundaryResult) -> int | None:
@@ -138,19 +142,21 @@ def _begins(result: BoundaryResult) -> int | None:
     return result.where.onset_token if behind and result.where is not None else None
 
 
-def _before(boundaries: Sequence[BoundaryResult], start: int) -> BoundaryResult | None:
-    """The first boundary that differs at tokens before the inputs do."""
+def _before(boundaries: Sequence[BoundaryResult], start: int | None) -> BoundaryResult | None:
+    """The first boundary that differs at tokens before the inputs do; None where it is not known where these begin."""
+    if start is None:
+        return None
     return next((result for result in boundaries if (begins := _begins(result)) is not None and begins < start), None)
 
 
-def _of_input(result: BoundaryResult, start: int, boundaries: Sequence[BoundaryResult], modules: dict[str, Modules]) -> Finding:
+def _of_input(result: BoundaryResult, start: int | None, boundaries: Sequence[BoundaryResult], modules: dict[str, Modules]) -> Finding:
     cause = word("inputs_differ", names=result.boundary)
-    behind = sum((begins := _begins(other)) is not None and begins >= start for other in boundaries)
+    behind = sum((begins := _begins(other)) is not None and start is not None and begins >= start for other in boundaries)
     told = [evidence(result)] + ([word("may_be_of_inputs", n=behind, token=start, names=result.boundary)] if behind else [])
     return _finding([result], modules, character="logic", cause=cause, evidence=told, confirmed_by="inputs")
 
 
-def _apart_before(result: BoundaryResult, inputs: Sequence[BoundaryResult], start: int, modules: dict[str, Modules]) -> Finding:
+def _apart_before(result: BoundaryResult, inputs: Sequence[BoundaryResult], start: int | None, modules: dict[str, Modules]) -> Finding:
     """What differs at tokens before the inputs do is not their effect, and as open as any first divergence."""
     names = [each.boundary for each in inputs]
     why = word("before_inputs", boundary=result.boundary, onset=_begins(result), names=names, token=start)

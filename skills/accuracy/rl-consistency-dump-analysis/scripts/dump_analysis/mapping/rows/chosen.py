@@ -136,7 +136,17 @@ def _choice(side: SideNodes, inside: Sequence[_Wide], experts: int) -> Choice:
     weights = [one.recorded for one in beside if ids and one.width == ids[0].width]
     made = [one.recorded for one in inside if one.kind == "float" and one.width == experts and one.recorded.spot.io == "output"]
     logits = [one for one in made if one.spot.leaf and not _is_dense(side, one)]
-    return Choice(*(found[0] if found else None for found in ([one.recorded for one in ids], maps, weights, dense, logits)))
+    kinds = ([one.recorded for one in ids], maps, weights, dense, logits)
+    return Choice(*(next((one for one in found if _readable(side, one)), None) for found in kinds))
+
+
+def _readable(side: SideNodes, recorded: Recorded) -> bool:
+    """Whether a tensor's file holds what its header says; the comparison names the one that does not."""
+    try:
+        values_of(side, recorded)
+    except DumpError:
+        return False
+    return True
 
 
 def _are_ids(side: SideNodes, recorded: Recorded, width: int, experts: int) -> bool:
