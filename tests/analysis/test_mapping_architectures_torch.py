@@ -5,7 +5,7 @@ Tensors are read by torch.load and cut by torch's indexing: nothing of the produ
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,6 @@ FAULTY: list[tuple[Fault, Side]] = [
 _LOST_BY_BOTH = {"multipliers": ["o_proj.out", "o_proj.weight"]}
 # With nothing added the sum is the branch itself; which of the equal tensors stands there may differ.
 _ELSEWHERE = {f"layers.{FAULTY_LAYER}.resid_attn", f"layers.{FAULTY_LAYER}.resid_mlp"}
-
-
-@pytest.fixture(scope="module")
-def toys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toys]:
-    """One process that dumps; each dump is made once."""
-    with Toys(tmp_path_factory.mktemp("toys")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

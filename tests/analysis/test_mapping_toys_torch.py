@@ -4,7 +4,7 @@ Tensors are read by torch.load and cut by torch's indexing: nothing of the produ
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,6 @@ SAID = {("kv_swapped", "train"): _KV, ("kv_swapped", "infer"): _KV}
 UP_FIRST = ("gate_up_order", "train")
 # Other operands than on the clean pair: with nothing added the sum is o_proj's result itself; the fused norm alone records the sum.
 ELSEWHERE = {"missing_residual": {"layers.1.resid_attn"}, "fused_add_unrounded": {"layers.1.resid_attn"}}
-
-
-@pytest.fixture(scope="module")
-def toys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toys]:
-    """One process that dumps; each dump is made once."""
-    with Toys(tmp_path_factory.mktemp("toys")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

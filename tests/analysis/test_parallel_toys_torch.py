@@ -1,7 +1,5 @@
 """The toys on several ranks against the toys on one: every tensor, put together by hand from what the ranks recorded."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from toys import mapping
@@ -41,20 +39,6 @@ LAYOUTS = {
     "two requests": Job("engine", forwards="two_requests"),
 }
 ROTATION = "Module.model.layers.0.self_attn.rotary_emb.RotaryEmbedding.forward.{}.output.{}"
-
-
-@pytest.fixture(scope="module")
-def toys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toys]:
-    """One process that dumps one rank."""
-    with Toys(tmp_path_factory.mktemp("toys")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def parallel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parallel]:
-    """One process that dumps several; each dump is made once."""
-    with Parallel(tmp_path_factory.mktemp("parallel")) as running:
-        yield running
 
 
 def on_one_rank(toys: Toys, job: Job) -> dict[str, torch.Tensor]:

@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -63,13 +62,6 @@ PAIRS = {
 }
 # No engine calls its head, makes logits of other tokens than the last, or records what it took from a cache.
 ONE_SIDED = ("input_ids.cached_tokens", "lm_head.weight", "logits.other_tokens")
-
-
-@pytest.fixture(scope="module")
-def parallel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parallel]:
-    """One process that dumps; each dump is made once."""
-    with Parallel(tmp_path_factory.mktemp("parallel")) as running:
-        yield running
 
 
 # --- what the product says ---
