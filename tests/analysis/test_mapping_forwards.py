@@ -7,7 +7,8 @@ from typing import Any
 import networks
 import numpy as np
 import pytest
-from dump_analysis.mapping.joining.join import JoinedSides, join
+from dump_analysis.mapping.joining.join import join
+from dump_analysis.mapping.joining.joined import JoinedSides
 from dump_analysis.sides import open_side
 from dumping import write_unit
 from networks import LAYERS, TOKENS, WORDS, Array, Network, Recording

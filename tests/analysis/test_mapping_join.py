@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dump_analysis.mapping.joining.join import Joined, JoinedSides, join
+from dump_analysis.mapping.joining.join import join
+from dump_analysis.mapping.joining.joined import Joined, JoinedSides
 from dump_analysis.mapping.tokens.token_join import TokenJoin
 from dump_analysis.sides import Side, open_side
 from dumping import of, write_unit

@@ -8,7 +8,7 @@ import pytest
 from dump_analysis import sides
 from dump_analysis.mapping import proposal
 from dump_analysis.mapping.joining import join
-from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.joining.joined import JoinedSides
 from dump_analysis.mapping.naming import places
 from networks import LAYERS, Array, Network, Recording
 

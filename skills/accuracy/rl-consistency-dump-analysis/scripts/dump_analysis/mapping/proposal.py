@@ -11,7 +11,8 @@ from dump_analysis import tensors
 from dump_analysis.artefacts.common import Modules, SideLabel, Worded
 from dump_analysis.artefacts.semantic_mapping import Basis, MissingRow, Row, SemanticMapping
 from dump_analysis.boundaries import INPUTS, layer_of
-from dump_analysis.mapping.joining.join import Joined, JoinedSides, join
+from dump_analysis.mapping.joining.join import join
+from dump_analysis.mapping.joining.joined import Joined, JoinedSides
 from dump_analysis.mapping.naming.gaps import Extra, Gap, gaps_of
 from dump_analysis.mapping.naming.places import has_role, names_of
 from dump_analysis.mapping.naming.producers import Makers, Producer, maker_of, of_operand

@@ -80,7 +80,7 @@ def _of_units(mapping: SemanticMapping, sides: Sequence[Side], plan: AssemblyPla
     plans = plan.train, plan.infer
     boundaries, missing = _rows(mapping.boundaries, sides, plans)
     weights, no_weights = _rows(mapping.weights, sides, plans)
-    gaps = [_gap(row, sides, plans) for row in mapping.evidence_missing]
+    gaps = [_gap(row, sides) for row in mapping.evidence_missing]
     return msgspec.structs.replace(
         mapping,
         boundaries=boundaries,
@@ -101,35 +101,31 @@ def _rows(rows: Sequence[Row], sides: Sequence[Side], plans: Sequence[SidePlan |
                 operand if plan is None else expanded(operand, side) for operand, side, plan in zip(operands, sides, plans, strict=True)
             )
         except OperandError as error:
-            names_of = [_names(operand, side, plan) for operand, side, plan in zip(operands, sides, plans, strict=True)]
+            names_of = [_names(operand, side) for operand, side in zip(operands, sides, strict=True)]
             missing.append(MissingRow(row.boundary, row.order, word("not_flat", why=error.why), *names_of))
             continue
         module = None
         if row.module is not None:
             entries = row.module.train, row.module.infer
-            module = Modules(
-                *(entry if plan is None else _entry(entry, side) for entry, side, plan in zip(entries, sides, plans, strict=True))
-            )
+            module = Modules(*(_entry(entry, side) for entry, side in zip(entries, sides, strict=True)))
         kept.append(msgspec.structs.replace(row, train=train, infer=infer, module=module))
     return kept, missing
 
 
-def _names(operand: Operand, side: Side, plan: SidePlan | None) -> list[str]:
-    return [name for source in operand.sources for name in _recorded(source.name, side, plan)]
+def _names(operand: Operand, side: Side) -> list[str]:
+    return [name for source in operand.sources for name in _recorded(source.name, side)]
 
 
-def _gap(row: MissingRow, sides: Sequence[Side], plans: Sequence[SidePlan | None]) -> MissingRow:
+def _gap(row: MissingRow, sides: Sequence[Side]) -> MissingRow:
     train, infer = (
-        list(dict.fromkeys(name for one in given for name in _recorded(one, side, plan)))
-        for given, side, plan in zip((row.train, row.infer), sides, plans, strict=True)
+        list(dict.fromkeys(name for one in given for name in _recorded(one, side)))
+        for given, side in zip((row.train, row.infer), sides, strict=True)
     )
     return msgspec.structs.replace(row, train=train, infer=infer)
 
 
-def _recorded(name: str, side: Side, plan: SidePlan | None) -> list[str]:
-    """What the units call the parts of an assembled tensor."""
-    if plan is None:
-        return [name]
+def _recorded(name: str, side: Side) -> list[str]:
+    """What the units call the parts of an assembled tensor; the name itself where nothing was put together."""
     tensors = [place.tensor for place in side.by_name.get(name, ())]
     return list(dict.fromkeys(part.source.name for tensor in tensors if isinstance(tensor, JoinedTensor) for part in tensor.parts)) or [
         name
@@ -141,7 +137,7 @@ def _entry(entry: str | None, side: Side) -> str | None:
     if entry is None:
         return None
     for record in side.units[0].entries.get(entry, ()):
-        for name in _recorded(record.name, side, SidePlan(units=[], tensors=[])):
+        for name in _recorded(record.name, side):
             parsed = names.parse_tensor(name)
             if parsed is not None:
                 return parsed.entry

@@ -23,8 +23,6 @@ from dump_analysis.mapping.recorded.records import nodes_of, picked_tokens, read
 from dump_analysis.mapping.tokens.forwards import one_forward
 from dump_analysis.sides import Side
 
-__all__ = ["Joined", "JoinedSides", "join"]
-
 _SAMPLE = 32  # token rows; 8 told all tensors of real and generated pairs apart
 _MAJORITY = 0.5  # of the layers
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dump_analysis.artefacts.semantic_mapping import MissingRow, Row
-from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.joining.joined import JoinedSides
 from dump_analysis.mapping.naming.rowgraph import last_layer
 from dump_analysis.mapping.recorded.nodes import Node, SideNodes
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dump_analysis.mapping.joining.join import Joined
+from dump_analysis.mapping.joining.joined import Joined
 from dump_analysis.mapping.naming.attention import name_attention
 from dump_analysis.mapping.naming.parallel import factors_of, name_factors, name_side_by_side, side_by_side
 from dump_analysis.mapping.naming.rowgraph import RowGraph, first_spot, graph_of, is_made_up, is_norm, last_layer

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dump_analysis.floats import Array
-from dump_analysis.mapping.joining.join import Joined
+from dump_analysis.mapping.joining.joined import Joined
 from dump_analysis.mapping.recorded.nodes import Node, SideNodes, Spot
 
 _NORM_COLUMNS = 64  # columns that tell whether a tensor is the norm of another

@@ -12,7 +12,7 @@ from msprobe_files.operands import Op, Operand, Source
 
 from dump_analysis import floats
 from dump_analysis.floats import Array
-from dump_analysis.mapping.joining.join import Joined
+from dump_analysis.mapping.joining.joined import Joined
 from dump_analysis.mapping.recorded.cuts import cut_op, with_ops
 from dump_analysis.mapping.recorded.nodes import Node, Recorded, SideNodes
 from dump_analysis.tensors import Files, cut_stream

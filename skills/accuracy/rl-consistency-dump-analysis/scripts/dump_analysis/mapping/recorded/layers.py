@@ -22,10 +22,9 @@ class Place(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """``leaves`` and ``parents``: entry -> its place. ``members``: slot -> layer -> node, over all spots and not only the first."""
+    """``leaves``: entry -> its place. ``members``: slot -> layer -> node, over all spots and not only the first."""
 
     leaves: dict[str, Place]
-    parents: dict[str, Place]
     members: dict[Slot, dict[int, Node]]
 
 
@@ -50,7 +49,7 @@ def label(side: SideNodes) -> Layers:
             if place is not None:
                 members.setdefault(_slot(place, spot, node), {}).setdefault(place.layer, node)
     side.layers = count
-    return Layers(leaves, parents, members)
+    return Layers(leaves, members)
 
 
 def _slot(place: Place, spot: Spot, node: Node) -> Slot:

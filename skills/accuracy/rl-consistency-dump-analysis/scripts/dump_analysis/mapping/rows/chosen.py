@@ -11,7 +11,7 @@ from dump_analysis import floats
 from dump_analysis.artefacts.common import Modules, Worded
 from dump_analysis.artefacts.semantic_mapping import Basis, MissingRow, Row
 from dump_analysis.floats import Array
-from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.joining.joined import JoinedSides
 from dump_analysis.mapping.naming.gaps import Extra
 from dump_analysis.mapping.naming.shared_expert import chosen_of_all
 from dump_analysis.mapping.recorded.nodes import Recorded, SideNodes

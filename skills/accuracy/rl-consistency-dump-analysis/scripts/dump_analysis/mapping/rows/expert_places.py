@@ -11,7 +11,7 @@ from msprobe_files.errors import DumpError
 from dump_analysis.artefacts.common import Modules
 from dump_analysis.artefacts.semantic_mapping import Basis, MissingRow, Row
 from dump_analysis.floats import Array
-from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.joining.joined import JoinedSides
 from dump_analysis.mapping.recorded.nodes import Node
 from dump_analysis.mapping.rows.chosen import Choice
 from dump_analysis.mapping.rows.expert_parts import Apart, Part, experts_apart, rows_at

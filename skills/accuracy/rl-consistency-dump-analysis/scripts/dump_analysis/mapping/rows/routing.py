@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.joining.joined import JoinedSides
 from dump_analysis.mapping.naming.gaps import Extra
 from dump_analysis.mapping.rows.chosen import Choice, choices_of, rows_of_choices
 from dump_analysis.mapping.rows.expert_places import LayerExperts, layer_experts, rows_of_experts

@@ -8,7 +8,7 @@ from msprobe_files.units import Record
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.boundaries import layer_of
 from dump_analysis.mapping.contents.weight_samples import Cut, agree, same_bytes
-from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.joining.joined import JoinedSides
 from dump_analysis.mapping.recorded.nodes import Parameter, SideNodes
 from dump_analysis.mapping.rows.experts import expert_rows, experts_of, router_row
 from dump_analysis.mapping.rows.weight_rows import Made, WeightRow

@@ -13,7 +13,7 @@ from msprobe_files.operands import Op, Operand, Source
 from dump_analysis.floats import Array
 from dump_analysis.mapping.contents.turned import turned_entries
 from dump_analysis.mapping.contents.weight_samples import Cut, agree, lies_elsewhere, same_bytes
-from dump_analysis.mapping.joining.join import JoinedSides
+from dump_analysis.mapping.joining.joined import JoinedSides
 from dump_analysis.mapping.naming.producers import Producer
 from dump_analysis.mapping.naming.rowgraph import lookups
 from dump_analysis.mapping.recorded.cuts import cut_op

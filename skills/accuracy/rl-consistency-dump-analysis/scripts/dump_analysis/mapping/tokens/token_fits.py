@@ -44,14 +44,6 @@ class Fit(NamedTuple):
         return sum(run.length for run in self.runs)
 
     @property
-    def train_start(self) -> int:
-        return self.runs[0].train
-
-    @property
-    def infer_start(self) -> int:
-        return self.runs[0].infer
-
-    @property
     def rank(self) -> tuple[float, ...]:
         return self.matches, self.matches / self.length
 

@@ -13,11 +13,9 @@ from dump_analysis.floats import Array
 from dump_analysis.mapping.recorded.cuts import cut_op
 from dump_analysis.mapping.recorded.nodes import Window
 from dump_analysis.mapping.recorded.token_rows import window_ops
-from dump_analysis.mapping.tokens.token_fits import Fit, Run, best_fit
-from dump_analysis.mapping.tokens.token_vectors import FEWEST, Integers, Vector, integers_of
+from dump_analysis.mapping.tokens.token_fits import Fit, Run
+from dump_analysis.mapping.tokens.token_vectors import FEWEST, Integers, Vector
 from dump_analysis.wording import word
-
-__all__ = ["FEWEST", "Fit", "Integers", "Vector", "best_fit", "integers_of"]  # and what is defined here
 
 
 class NotJoined(DumpError):
