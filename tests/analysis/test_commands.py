@@ -234,7 +234,7 @@ def test_same_input_same_bytes(clean: Sample, tmp_path: Path) -> None:
         run_command("diagnose.py", "--train", train, "--infer", infer, "--mapping", clean.mapping, "--output-dir", home / "out")
         written.append({path.name: path.read_bytes() for path in sorted((home / "out").iterdir())})
     assert written[0] == written[1]
-    assert sorted(written[0]) == ["boundary_results.json", "conclusion.json", "probe.json", "semantic_mapping.json"]
+    assert sorted(written[0]) == ["boundary_results.json", "conclusion.json", "probe.json", "replay_results.json", "semantic_mapping.json"]
     assert not any(str(tmp_path).encode() in data for data in written[0].values())
 
 

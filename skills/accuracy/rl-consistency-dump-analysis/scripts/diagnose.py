@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Say where a trainer's dump and an inference engine's dump part: probe, mapping, exact gate, conclusion in one call."""
+"""Say where a trainer's dump and an inference engine's dump part, and why: probe, mapping, gate, replay, conclusion in one call."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,8 @@ except ModuleNotFoundError:
 
 EPILOG = f"""reads:   two dumps, never changed; without --mapping the rows are found in the data (propose_mapping.py alone does that),
          with it they are yours (see analyze_dump_boundaries.py --help)
-writes:  probe.json semantic_mapping.json boundary_results.json conclusion.json into --output-dir (layer_map.md where it proposes)
+writes:  probe.json semantic_mapping.json boundary_results.json replay_results.json conclusion.json into --output-dir
+         (layer_map.md where it proposes)
 
 {cli.EXIT_CODES}with --exit-code:
   0  consistent    1  inconsistent    3  undecided
@@ -50,7 +51,7 @@ def main() -> int:
     given |= {"--train-log": args.train_log, "--plan": args.plan}
     pipeline.require_files(given)
     pipeline.refuse_inside(folder, args.train + args.infer)
-    answers = [folder / pipeline.LAYER_MAP, folder / pipeline.RESULTS, folder / pipeline.CONCLUSION]
+    answers = [folder / name for name in (pipeline.LAYER_MAP, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION)]
     before = pipeline.standing(folder / pipeline.MAPPING) if args.mapping is None else None
     log = train_log.read(args.train_log) if args.train_log else None
     pipeline.forget(answers, list(given.values()))
@@ -65,13 +66,14 @@ def main() -> int:
         digest = io.write(folder / pipeline.MAPPING, mapping)
     _, gated = pipeline.gate_step(train, infer, mapping, digest, folder / pipeline.RESULTS, quiet=args.quiet)
     configs = {"train": args.train_config, "infer": args.infer_config}
+    _, replayed = pipeline.replay_step(train, infer, mapping, digest, folder / pipeline.REPLAY, configs, quiet=args.quiet)
     found, concluded = pipeline.conclude_step(folder, folder / pipeline.CONCLUSION, configs, log)
-    cli.warn(mapped.warnings + gated.warnings + concluded.warnings, quiet=args.quiet)
+    cli.warn(mapped.warnings + gated.warnings + replayed.warnings + concluded.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(found), end="")
     else:
         proposed = () if args.mapping else (pipeline.LAYER_MAP,)
-        names = (pipeline.PROBE, pipeline.MAPPING, *proposed, pipeline.RESULTS, pipeline.CONCLUSION)
+        names = (pipeline.PROBE, pipeline.MAPPING, *proposed, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION)
         left = " (would_decide names what is left to do)" if found.would_decide else ""
         lines = [*pipeline.sentences(found, args.lang), f"left in {folder}: {' '.join(names)}"]
         cli.answer(lines, pipeline.after_conclusion(folder / pipeline.CONCLUSION, left))

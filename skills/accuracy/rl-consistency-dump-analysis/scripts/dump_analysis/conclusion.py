@@ -1,10 +1,11 @@
 """Everything so far in one conclusion: what differs, what that means, what was not compared, what would decide."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
 
-from . import causes, stated_summary
+from . import causes, coverage, stated_summary
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import Modules, Worded
 from .artefacts.conclusion import (
@@ -18,9 +19,12 @@ from .artefacts.conclusion import (
     Uncompared,
 )
 from .artefacts.probe import Probe
+from .artefacts.replay_results import ReplayResults
 from .artefacts.semantic_mapping import SemanticMapping
 from .boundaries import INPUTS, made_by
-from .findings import evidence, find
+from .coverage import Coverage
+from .findings.compared import evidence
+from .findings.find import find
 from .replicas import differing
 from .weights import WeightsCompared, compared
 from .wording import word
@@ -29,31 +33,38 @@ NOT_LOGGED = Metrics(LogMetric("evidence_missing"), EndToEndMetric("evidence_mis
 
 
 def conclude(
-    results: BoundaryResults, mapping: SemanticMapping | None, facts: Probe | None, inputs: Sequence[Input], metrics: Metrics = NOT_LOGGED
+    results: BoundaryResults,
+    mapping: SemanticMapping | None,
+    facts: Probe | None,
+    inputs: Sequence[Input],
+    metrics: Metrics = NOT_LOGGED,
+    replay: ReplayResults | None = None,
 ) -> Conclusion:
     """The conclusion of an analysis.
 
     ``mapping`` names the modules of each boundary, ``facts`` says how many units each side has and whether
-    they are complete; both are optional. ``inputs``: what the analysis rests on. ``metrics``: what a training log
-    states; nothing else in the conclusion follows from them.
+    they are complete, ``replay`` what recomputing has shown; all are optional. ``inputs``: what the analysis rests on.
+    ``metrics``: what a training log states; nothing else in the conclusion follows from them.
     """
     weights = compared(results.weights)
     modules = {row.boundary: row.module for row in [*mapping.boundaries, *mapping.weights] if row.module} if mapping else {}
     notes = {row.boundary: row.note for row in [*mapping.boundaries, *mapping.weights] if row.note} if mapping else {}
-    findings = [_with_notes(finding, notes) for finding in find(results, weights, modules, differing(mapping))]
+    findings = [_with_notes(finding, notes) for finding in find(results, weights, modules, differing(mapping), replay)]
     gaps = [result for result in [*results.boundaries, *results.weights] if result.status in GAPS]
     cut_short = _cut_short(facts)
-    consistency = _consistency(results, findings, weights, cut_short)
+    covered = Coverage(results, replay)
+    left = coverage.open_points(results, covered, replay, cut_short)
+    consistency = _consistency(results, findings, weights, cut_short, left)
     return Conclusion(
         overall=results.overall,
         consistency=consistency,
-        summary=_summary(results, mapping, findings, weights, cut_short),
+        summary=_summary(results, mapping, findings, weights, cut_short, consistency, replay),
         first_divergence=results.first_divergence,
         findings=findings,
         hypotheses=causes.hypotheses(results, mapping, weights, findings, facts),
-        spans=[],
-        evidence_missing=[Uncompared(gap.boundary, gap.reason or word("no_reason"), None) for gap in gaps],
-        would_decide=[] if consistency == "consistent" else _would_decide(results, findings, gaps, cut_short, modules),
+        spans=covered.spans(),
+        evidence_missing=[Uncompared(gap.boundary, gap.reason or word("no_reason"), covered.covered_by(gap)) for gap in gaps],
+        would_decide=[] if consistency == "consistent" else _would_decide(results, findings, gaps, cut_short, modules, replay),
         account=None,
         metrics=metrics,
         inputs=list(inputs),
@@ -74,10 +85,16 @@ def _cut_short(facts: Probe | None) -> list[str]:
     return [side.label for side in sides if side is not None and not all(unit.complete for unit in side.units)]
 
 
-def _consistency(results: BoundaryResults, findings: Sequence[Finding], weights: WeightsCompared, cut_short: Sequence[str]) -> Consistency:
+def _consistency(
+    results: BoundaryResults, findings: Sequence[Finding], weights: WeightsCompared, cut_short: Sequence[str], left: Sequence[Worded]
+) -> Consistency:
+    """``left``: what may hide a fault although it was not compared."""
     if any(finding.character == "logic" for finding in findings):
         return "inconsistent"
-    return "consistent" if results.overall == "exact" and not (weights.differing or cut_short or findings) else "undecided"
+    if results.overall == "exact":
+        return "undecided" if weights.differing or cut_short or findings else "consistent"
+    rounding = bool(findings) and all(finding.character == "rounding" for finding in findings)
+    return "consistent" if results.overall == "nonzero" and rounding and not left else "undecided"
 
 
 # --- words ---
@@ -89,9 +106,23 @@ def _summary(
     findings: Sequence[Finding],
     weights: WeightsCompared,
     cut_short: Sequence[str],
+    consistency: Consistency,
+    replay: ReplayResults | None,
 ) -> list[Worded]:
     first = stated_summary.second(results, mapping) or _summary_first(results)
-    return [_summary_verdict(results, findings, weights, cut_short), first, _summary_counts(results, mapping, weights)]
+    if results.overall == "nonzero" and consistency == "consistent":
+        verdict = word("sum_rounding", n=len(findings))
+    else:
+        verdict = _summary_verdict(results, findings, weights, cut_short)
+    counts = _summary_counts(results, mapping, weights)
+    return [verdict, first, _with_modules(counts, replay) if replay is not None and replay.modules else counts]
+
+
+def _with_modules(counts: Worded, replay: ReplayResults) -> Worded:
+    """The counts, and those of the recomputed modules."""
+    of = Counter(module.verdict for module in replay.modules)
+    told = {verdict: of[verdict] for verdict in ("same", "rounding", "logic", "unknown")}
+    return word("sum_modules", counts=counts, all=len(replay.modules), **told)
 
 
 def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], weights: WeightsCompared, cut_short: Sequence[str]) -> Worded:
@@ -159,6 +190,7 @@ def _would_decide(
     gaps: Sequence[BoundaryResult],
     cut_short: Sequence[str],
     modules: dict[str, Modules],
+    replay: ReplayResults | None,
 ) -> list[Worded]:
     wanted = [word("decide_dump", side=side) for side in cut_short]
     lacking = {str(gap.reason.values["side"]) for gap in gaps if gap.reason is not None and gap.reason.kind == "holds_a_part"}
@@ -172,10 +204,22 @@ def _would_decide(
         first = results.first_divergence
         if first.uncompared_before:
             wanted.append(word("decide_gap", names=first.uncompared_before))
-        of_inputs = first.boundary in INPUTS
-        wanted.append(word("decide_inputs" if of_inputs else "decide_replay", boundary=first.boundary))
+        if first.boundary in INPUTS:
+            wanted.append(word("decide_inputs", boundary=first.boundary))
+        elif replay is None:
+            wanted.append(word("decide_replay", boundary=first.boundary))
+    wanted += _by_kind([told for module in replay.modules for told in module.would_decide]) if replay is not None else []
     tensors, others = stated_summary.wanted(gaps, modules)
     wanted += [tensors] if tensors is not None else []
     if others and results.first_divergence is None:
         wanted.append(word("decide_gap", names=[gap.boundary for gap in others]))
     return wanted
+
+
+def _by_kind(told: Sequence[Worded]) -> list[Worded]:
+    """One sentence of each kind, and how many more there are."""
+    first: dict[str, Worded] = {}
+    for one in told:
+        first.setdefault(one.kind, one)
+    count = Counter(one.kind for one in {each.text: each for each in told}.values())
+    return [one if count[kind] == 1 else word("decide_and_more", first=one, n=count[kind] - 1) for kind, one in first.items()]

@@ -211,9 +211,9 @@ def _why_not_run(results: BoundaryResults, train: Side, infer: Side) -> list[str
 
 
 def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None], log: Log | None = None) -> tuple[Conclusion, Told]:
-    """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json, probe.json and a training log."""
+    """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json, probe.json, replay_results.json, a log."""
     require_files({"--workdir": str(workdir / RESULTS)})
-    _refuse_same(output, workdir / RESULTS, workdir / MAPPING, workdir / PROBE, *([log.path] if log else []))
+    _refuse_same(output, workdir / RESULTS, workdir / REPLAY, workdir / MAPPING, workdir / PROBE, *([log.path] if log else []))
     results, warnings = io.read(workdir / RESULTS, BoundaryResults)
     check_consistent(results)
     mapping: SemanticMapping | None = None
@@ -229,11 +229,14 @@ def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None], l
         if files[-1].digest != results.mapping.digest:
             warnings.append(f"{MAPPING} was edited since {RESULTS} was made from it, or is another one; compare again")
     files.append(Input(RESULTS, io.digest_of_file(workdir / RESULTS)))
+    replay, told = _replay_of(workdir / REPLAY, results)
+    warnings += told
+    files += [Input(REPLAY, io.digest_of_file(workdir / REPLAY))] if replay is not None else []
     files += [Input(f"{side} config", io.digest_of_file(path)) for side, path in configs.items() if path]
     files += [Input(TRAIN_LOG, log.digest)] if log else []
     warnings += log.warnings if log else []
     dumps = [_dump(results.train, facts.train if facts else None), _dump(results.infer, facts.infer if facts else None)]
-    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], log.metrics if log else conclusion.NOT_LOGGED)
+    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], log.metrics if log else conclusion.NOT_LOGGED, replay)
     io.write(output, found)
     return found, Told([], warnings)
 
@@ -256,6 +259,16 @@ def _refuse_same(output: str | Path, *inputs: str | Path) -> None:
     for path in inputs:
         if os.path.realpath(output) == os.path.realpath(path):
             raise DumpError(f"Cannot write to {output}: it is an input. Choose another place.")
+
+
+def _replay_of(path: Path, results: BoundaryResults) -> tuple[ReplayResults | None, list[str]]:
+    """replay_results.json where there is one of the same dumps and mapping: another's verdicts prove nothing here."""
+    if not path.is_file():
+        return None, []
+    found, warnings = io.read(path, ReplayResults)
+    if (found.train.digest, found.infer.digest, found.mapping) != (results.train.digest, results.infer.digest, results.mapping):
+        return None, [*warnings, f"{path.name} is of other dumps or of another mapping and is not used; replay again"]
+    return found, warnings
 
 
 def _facts_of(path: Path, results: BoundaryResults) -> tuple[Probe, list[str]]:

@@ -1,8 +1,11 @@
 """Pieces that several artefacts share."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+
+SideName = Literal["train", "infer"]
+FindingSide = Literal["train", "infer", "both", "unknown"]
 
 
 class Worded(msgspec.Struct, frozen=True):

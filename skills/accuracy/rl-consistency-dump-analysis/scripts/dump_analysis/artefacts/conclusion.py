@@ -5,11 +5,11 @@ from typing import Any, Literal
 import msgspec
 
 from .boundary_results import FirstDivergence, Overall
-from .common import Modules, Worded
+from .common import FindingSide, Modules, Worded
 
 Consistency = Literal["consistent", "inconsistent", "undecided"]
 Character = Literal["logic", "rounding", "unknown"]
-FindingSide = Literal["train", "infer", "both", "unknown"]
+Confirmation = Literal["replay", "round", "weights", "inputs", "replicas", "config", "fingerprint"]
 HypothesisState = Literal["excluded", "supported", "open"]
 LogStatus = Literal["measured", "not_run", "evidence_missing"]
 
@@ -58,7 +58,7 @@ class Finding(msgspec.Struct, frozen=True):
     ruled_out: list[RuledOut]
     chain: list[ChainLink]
     rounds: list[int]
-    confirmed_by: list[Literal["replay", "round", "weights", "inputs", "replicas", "config", "fingerprint"]]
+    confirmed_by: list[Confirmation]
     resolvable: Literal["yes", "no", "unknown"]
     fix: Fix | None
 

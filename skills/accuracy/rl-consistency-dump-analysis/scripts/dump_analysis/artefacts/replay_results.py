@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from .common import FileDigest, SideLabel, Worded
+from .common import FileDigest, FindingSide, SideLabel, Worded
 
 Verdict = Literal["same", "rounding", "logic", "unknown"]
 Basis = Literal["variant", "bound", "noise_model"]
@@ -71,8 +71,24 @@ class SideReplay(msgspec.Struct, frozen=True):
     inputs_are: Literal["pre_call", "post_call", "unknown"]
 
 
+class Local(msgspec.Struct, frozen=True):
+    """What a module pair adds by itself: one side's record against the other side's computation on the same inputs.
+
+    ``unequal`` of ``of`` elements, by at most ``ulp_max`` in the coarser format; smaller: |train| < |infer|. ``rel_l2`` is that difference,
+    ``propagated`` the one that the inputs brought in, both relative to the train side; None where that is zero.
+    """
+
+    unequal: int
+    of: int
+    ulp_max: int | None
+    smaller: int
+    larger: int
+    rel_l2: float | None
+    propagated: float | None
+
+
 class ModuleReplay(msgspec.Struct, frozen=True):
-    """One mapped module pair."""
+    """One mapped module pair. ``side``: who is proven to be at fault; ``local`` None: neither side follows, or the operators differ."""
 
     module: str
     span: Span | None
@@ -83,6 +99,8 @@ class ModuleReplay(msgspec.Struct, frozen=True):
     sampled: dict[str, int] | None
     evidence: list[Worded]
     would_decide: list[Worded]
+    side: FindingSide = "unknown"
+    local: Local | None = None
 
 
 class Edge(msgspec.Struct, frozen=True):

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dump_analysis.artefacts.common import Worded
+from dump_analysis.artefacts.common import FindingSide, SideName, Worded
 from dump_analysis.artefacts.replay_results import Verdict
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.wording import word
 
-_SIDES = ("train", "infer")
+_SIDES: tuple[SideName, SideName] = ("train", "infer")
 _FEW = 16  # tokens or columns that are listed
 _ROUNDED_SUM = "add_rounded+"  # in a variant's name: the sum of two inputs is rounded first, as an addition of its own leaves it
 
@@ -23,7 +23,7 @@ class Judged(NamedTuple):
     """``side`` is named only where it is proven."""
 
     verdict: Verdict
-    side: str
+    side: FindingSide
     evidence: tuple[Worded, ...]
     would_decide: tuple[Worded, ...]
 
@@ -81,7 +81,8 @@ def judge(
         alone = {label: one for label, one in both.items() if isinstance(one, Replayed) and not one.explained}
         told = tuple(said for label, one in alone.items() for said in _unexplained(label, one))
         return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *_once(reasons)))
-    off = {label: one for label, one in (("train", train), ("infer", infer)) if not one.explained}
+    replays = {"train": train, "infer": infer}
+    off = {label: replays[label] for label in _SIDES if not replays[label].explained}
     unknown = [label for label, one in off.items() if _unknown_kernel(one, norms[label], single=single)]
     if unknown or (len(off) == 2 and not _named(off)):
         told = tuple(said for label, one in off.items() for said in _unexplained(label, one))
@@ -136,10 +137,15 @@ def _is_other_function(one: Replayed, norms: Norms) -> bool:
     return usual is not None and usual != one.best.trial.variant.function
 
 
+def without_rounded_sum(variant: str) -> str:
+    """A variant's name as that of one input, which somebody else may have summed and rounded."""
+    return variant.replace(_ROUNDED_SUM, "")
+
+
 def chosen(train: Replayed, infer: Replayed) -> tuple[str, str]:
     """The variants of both sides as they are told apart: one that explains both where there is one, with the format where that differs."""
-    one, two = (side.best.trial.variant.name.replace(_ROUNDED_SUM, "") for side in (train, infer))
-    held = [{name.replace(_ROUNDED_SUM, "") for name in side.holding} for side in (train, infer)]
+    one, two = (without_rounded_sum(side.best.trial.variant.name) for side in (train, infer))
+    held = [{without_rounded_sum(name) for name in side.holding} for side in (train, infer)]
     if one != two and one in held[1]:
         two = one
     elif one != two and two in held[0]:
@@ -172,12 +178,12 @@ def _in_one_place(one: Replayed) -> bool:
     return few and one.where.of_tokens > 1 and 2 * one.best.outside >= tokens * columns
 
 
-def _named(off: Mapping[str, Replayed]) -> bool:
+def _named(off: Mapping[SideName, Replayed]) -> bool:
     """Whether every record that is off is explained by a named mistake."""
     return all(one.best.explains for one in off.values())
 
 
-def _one_is_off(off: Mapping[str, Replayed], apart: tuple[Worded, ...], checkpoint: tuple[Worded, ...]) -> Judged:
+def _one_is_off(off: Mapping[SideName, Replayed], apart: tuple[Worded, ...], checkpoint: tuple[Worded, ...]) -> Judged:
     """At least one side deviates, the operator being known there."""
     told = tuple(said for label, one in off.items() for said in _unexplained(label, one))
     borrowed = any(one.work.origin == "borrowed" for one in off.values())

@@ -9,6 +9,7 @@ from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, Mod
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of
 from dump_analysis.replay import places, verdict, weights_compared
+from dump_analysis.replay.local import local_of
 from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_of
 from dump_analysis.replay.one_side import Replayed, Unreplayed, replay
 from dump_analysis.replay.recorded import CannotReplay
@@ -30,23 +31,23 @@ def replay_pair(
     """Modules in the mapping's order, weights, and the counts of each operator. ``stated``: constants by side."""
     pair = pair_of(mapping, train, infer)
     weights = weights_compared.compared(mapping, pair)
-    rows = rows_of(mapping)
-    found: list[tuple[Row, Sided]] = []
-    for row in rows:
-        found.append((row, {label: _one_side(pair, row, label, stated.get(label, {})) for label in _SIDES}))
+    found: list[tuple[Row, Sided, Files]] = []
+    for row in rows_of(mapping):
+        files = Files()  # what it closes it opens again where it is asked
+        found.append((row, {label: _one_side(files, pair, row, label, stated.get(label, {})) for label in _SIDES}, files))
         advance()
-    norms = {label: verdict.norms_of([one for _, both in found if isinstance(one := both[label], Replayed)]) for label in _SIDES}
+    norms = {label: verdict.norms_of([one for _, both, _ in found if isinstance(one := both[label], Replayed)]) for label in _SIDES}
     differing = {one.result.name: one for one in weights if one.unequal}
     modules = []
-    for row, both in found:
+    for row, both, files in found:
         stem = places.module_of(row.boundary)
         own = [Weight(name, one.unequal, one.of) for name, one in differing.items() if name in (f"{stem}.weight", f"{stem}.bias")]
         modules.append(_module(row, both, verdict.judge(both["train"], both["infer"], own, norms, single=layer_of(row.boundary) is None)))
-    return modules, [one.result for one in weights], {label: _calibration([both[label] for _, both in found]) for label in _SIDES}
+        files.close()
+    return modules, [one.result for one in weights], {label: _calibration([both[label] for _, both, _ in found]) for label in _SIDES}
 
 
-def _one_side(pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> Replayed | Unreplayed:
-    files = Files()
+def _one_side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> Replayed | Unreplayed:
     try:
         return replay(work_of(files, pair, row, label), stated)
     except CannotReplay as why:
@@ -61,10 +62,13 @@ def _module(row: Row, both: Sided, judged: verdict.Judged) -> ModuleReplay:
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and train.explained and infer.explained:
         names["train"], names["infer"] = chosen(train, infer)
     operator = next((one.best.trial.formula.operator for one in both.values() if isinstance(one, Replayed)), None)
+    added = None
+    if isinstance(train, Replayed) and isinstance(infer, Replayed) and judged.verdict in ("rounding", "logic"):
+        added = local_of(train, infer)
     return ModuleReplay(
         places.module_of(row.boundary), None, operator, judged.verdict,
         _written(train, names["train"]), _written(infer, names["infer"]),
-        None, list(judged.evidence), list(judged.would_decide),
+        None, list(judged.evidence), list(judged.would_decide), judged.side, added,
     )  # fmt: skip
 
 

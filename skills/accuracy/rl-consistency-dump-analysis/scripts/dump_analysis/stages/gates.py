@@ -13,8 +13,9 @@ from dump_analysis.artefacts.boundary_results import GAPS, BoundaryResult, Bound
 from dump_analysis.artefacts.common import SideLabel, Worded
 from dump_analysis.artefacts.conclusion import Conclusion, EndToEndMetric, LogMetric
 from dump_analysis.artefacts.probe import Probe, SideFacts
+from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, RESULTS, TRAIN_LOG, check_consistent
+from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG, check_consistent
 from dump_analysis.sides import EMPTY_CHECKS, Side
 
 from . import scope
@@ -222,6 +223,8 @@ def _of_the_conclusion(work: Workdir, found: Conclusion, inputs: dict[str, str],
     for name in (RESULTS, MAPPING, PROBE):
         if work.has(name) and inputs.get(name) != work.digest(name):
             yield f"{CONCLUSION} was made from another {name}, or that was made or edited since", again
+    if work.has(REPLAY) and inputs.get(REPLAY) != work.digest(REPLAY):
+        yield f"{CONCLUSION} does not rest on {REPLAY} as it is now", f"Run: {work.replay()}; then: {work.conclude(list(inputs))}"
     if work.log() is not None and TRAIN_LOG not in inputs:
         yield f"{CONCLUSION} holds no metrics, though {CARD} names a training log", again
     if found.overall == "not_run":
@@ -241,14 +244,15 @@ def _made_again(work: Workdir, found: Conclusion) -> Conclusion | None:
     """The conclusion that follows from what is here now; None where that cannot be read or was changed since."""
     results, facts = work.read(RESULTS, BoundaryResults), work.read(PROBE, Probe)
     inputs = {one.label: one.digest for one in found.inputs}
-    current = all(inputs.get(name) == (work.digest(name) if work.has(name) else None) for name in (RESULTS, MAPPING, PROBE))
+    current = all(inputs.get(name) == (work.digest(name) if work.has(name) else None) for name in (RESULTS, MAPPING, PROBE, REPLAY))
+    replay = work.read(REPLAY, ReplayResults)
     if results is None or not current:
         return None
     for label in LABELS:
         known: SideFacts | None = getattr(facts, label) if facts else None
         if facts is not None and known is not None and known.digest != getattr(results, label).digest:
             facts = msgspec.structs.replace(facts, **{label: None})
-    return conclusion.conclude(results, work.mapping(), facts, found.inputs, found.metrics)
+    return conclusion.conclude(results, work.mapping(), facts, found.inputs, found.metrics, replay)
 
 
 def _stated(metric: LogMetric | EndToEndMetric) -> bool:

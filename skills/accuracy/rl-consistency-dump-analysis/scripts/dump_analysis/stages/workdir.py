@@ -16,7 +16,7 @@ from msprobe_files.units import UnitPlace
 from dump_analysis import sides
 from dump_analysis.artefacts import io, semantic_mapping
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, RESULTS, TRAIN_LOG
+from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG
 from dump_analysis.sides import Side
 
 CARD, ROWS = "task_card.json", "rows.json"
@@ -127,6 +127,9 @@ class Workdir:
 
     def analyze(self) -> str:
         return f"{_call('analyze_dump_boundaries.py')} {self._pair()} --mapping {self.shown(MAPPING)} --output {self.shown(RESULTS)}"
+
+    def replay(self) -> str:
+        return f"{_call('replay_boundaries.py')} {self._pair()} --mapping {self.shown(MAPPING)} --output {self.shown(REPLAY)}"
 
     def log(self) -> str | None:
         """The training log that the task card names, where it is there."""

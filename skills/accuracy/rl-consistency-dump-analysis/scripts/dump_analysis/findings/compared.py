@@ -9,47 +9,18 @@ from typing import Literal
 
 import msgspec
 
-from . import causes, chain, stated_summary
-from .artefacts.boundary_results import DIVERGED, BoundaryResult, BoundaryResults, FirstDivergence, SidesShape, elements
-from .artefacts.common import Modules, Worded
-from .artefacts.conclusion import Character, Finding, FindingSide, Size
-from .boundaries import INPUTS, layer_of, made_by
-from .replicas import DifferingReplica
-from .weights import DifferingWeight, WeightsCompared
-from .wording import word
+from dump_analysis import causes, chain, stated_summary
+from dump_analysis.artefacts.boundary_results import DIVERGED, BoundaryResult, FirstDivergence, SidesShape, elements
+from dump_analysis.artefacts.common import Modules, Worded
+from dump_analysis.artefacts.conclusion import Finding, Size
+from dump_analysis.boundaries import INPUTS, layer_of, made_by
+from dump_analysis.findings.making import finding
+from dump_analysis.replicas import DifferingReplica
+from dump_analysis.weights import DifferingWeight
+from dump_analysis.wording import word
 
 
-def find(
-    results: BoundaryResults, weights: WeightsCompared, modules: dict[str, Modules], replicas: Sequence[DifferingReplica] = ()
-) -> list[Finding]:
-    """The findings in the order of their boundaries. ``modules``: the modules of each boundary, where known.
-
-    ``replicas``: what the ranks of one side hold differently.
-    """
-    places = {result.boundary: at for at, result in enumerate(results.boundaries)}
-    inputs = [result for result in results.boundaries if result.boundary in INPUTS and _differs(result)]
-    start = _onset(inputs)
-    found = [_of_input(result, start, results.boundaries, modules) for result in inputs]
-    alone = next((result for result in results.boundaries if nonfinite_side(result) is not None), None)
-    if alone is not None:
-        found.append(_of_nonfinite(alone, modules))
-    found += [_of_weight(weight, modules) for weight in weights.differing]
-    first = results.first_divergence
-    explained = {boundary for finding in found for boundary in finding.boundaries}
-    explained |= {made_by(boundary) for boundary in explained}
-    if first is not None and first.boundary not in explained:
-        found.append(_left_open(results.boundaries[places[first.boundary]], first, places[first.boundary], modules))
-    elif inputs and (before := _before(results.boundaries, start)) is not None and before.boundary not in explained:
-        found.append(_apart_before(before, inputs, start, modules))
-    # What ranks of one side hold differently explains no difference between the sides: one rank alone is compared.
-    found += [_of_replica(replica, modules) for replica in replicas]
-    # A weight stands where the boundary that it makes stands; one that makes none that was compared, at the end.
-    found = [_with_growth(finding, first, results.boundaries) for finding in found]
-    found.sort(key=lambda finding: places.get(finding.boundary, places.get(made_by(finding.boundary), len(places))))
-    return [msgspec.structs.replace(finding, id=f"F{number}") for number, finding in enumerate(found, 1)]
-
-
-def _differs(result: BoundaryResult) -> bool:
+def differs(result: BoundaryResult) -> bool:
     """Whether values or shapes differ; equal values in another format do not."""
     unlike = result.status == "SHAPE_DIFF" or result.unequal is None or bool(result.unequal.count)
     return result.status in DIVERGED and unlike
@@ -80,53 +51,7 @@ def nonfinite_side(result: BoundaryResult) -> Literal["train", "infer"] | None:
     return "train" if train and not infer else "infer" if infer and not train else None
 
 
-def _finding(
-    results: Sequence[BoundaryResult],
-    modules: dict[str, Modules],
-    *,
-    character: Character,
-    cause: Worded,
-    evidence: list[Worded],
-    side: FindingSide = "unknown",
-    confirmed_by: Literal["weights", "inputs", "fingerprint"] | None = None,
-) -> Finding:
-    boundaries = [result.boundary for result in results]
-    return Finding(
-        id="",
-        boundary=boundaries[0],
-        layers=sorted({layer for layer in map(layer_of, boundaries) if layer is not None}),
-        boundaries=boundaries,
-        module=modules.get(boundaries[0], Modules(None, None)),
-        character=character,
-        side=side,
-        cause=cause,
-        size=_size(results),
-        evidence=evidence,
-        ruled_out=[],
-        chain=[],
-        rounds=[],
-        confirmed_by=[confirmed_by] if confirmed_by else [],
-        resolvable="unknown",
-        fix=None,
-    )
-
-
-def _size(results: Sequence[BoundaryResult]) -> Size:
-    """The measured size of a difference, over all its boundaries."""
-    measured = [result for result in results if result.unequal is not None]
-    if not measured:
-        return Size(None, None)
-    ways = [result.direction for result in measured if result.direction is not None]
-    return Size(
-        sum(result.unequal.count for result in measured if result.unequal is not None),
-        sum(map(elements, results)),
-        max((result.ulp.max for result in measured if result.ulp is not None), default=None),
-        sum(way.smaller for way in ways) if ways else None,
-        sum(way.larger for way in ways) if ways else None,
-    )
-
-
-def _onset(inputs: Sequence[BoundaryResult]) -> int | None:
+def onset(inputs: Sequence[BoundaryResult]) -> int | None:
     """The token from which ids or positions differ: a causal model computes what comes before it from equal inputs.
 
     None where that is not known of one of them.
@@ -142,37 +67,37 @@ def _begins(result: BoundaryResult) -> int | None:
     return result.where.onset_token if behind and result.where is not None else None
 
 
-def _before(boundaries: Sequence[BoundaryResult], start: int | None) -> BoundaryResult | None:
+def before(boundaries: Sequence[BoundaryResult], start: int | None) -> BoundaryResult | None:
     """The first boundary that differs at tokens before the inputs do; None where it is not known where these begin."""
     if start is None:
         return None
     return next((result for result in boundaries if (begins := _begins(result)) is not None and begins < start), None)
 
 
-def _of_input(result: BoundaryResult, start: int | None, boundaries: Sequence[BoundaryResult], modules: dict[str, Modules]) -> Finding:
+def of_input(result: BoundaryResult, start: int | None, boundaries: Sequence[BoundaryResult], modules: dict[str, Modules]) -> Finding:
     cause = word("inputs_differ", names=result.boundary)
     behind = sum((begins := _begins(other)) is not None and start is not None and begins >= start for other in boundaries)
     told = [evidence(result)] + ([word("may_be_of_inputs", n=behind, token=start, names=result.boundary)] if behind else [])
-    return _finding([result], modules, character="logic", cause=cause, evidence=told, confirmed_by="inputs")
+    return finding([result], modules, character="logic", cause=cause, evidence=told, confirmed_by="inputs")
 
 
-def _apart_before(result: BoundaryResult, inputs: Sequence[BoundaryResult], start: int | None, modules: dict[str, Modules]) -> Finding:
+def apart_before(result: BoundaryResult, inputs: Sequence[BoundaryResult], start: int | None, modules: dict[str, Modules]) -> Finding:
     """What differs at tokens before the inputs do is not their effect, and as open as any first divergence."""
     names = [each.boundary for each in inputs]
     why = word("before_inputs", boundary=result.boundary, onset=_begins(result), names=names, token=start)
-    return _open(result, why, modules)
+    return opened(result, why, modules)
 
 
-def _of_nonfinite(result: BoundaryResult, modules: dict[str, Modules]) -> Finding:
+def of_nonfinite(result: BoundaryResult, modules: dict[str, Modules]) -> Finding:
     side, reason = nonfinite_side(result), result.reason
     if side is None or reason is None:
         raise ValueError(f"{result.boundary} is not non-finite on one side alone")
     n, index = reason.values[f"{side}_alone"], reason.values["index"]
     cause = word("one_side_nonfinite", side=side, boundary=result.boundary, n=n, index=index)
-    return _finding([result], modules, character="logic", side=side, cause=cause, evidence=[reason])
+    return finding([result], modules, character="logic", side=side, cause=cause, evidence=[reason])
 
 
-def _of_weight(weight: DifferingWeight, modules: dict[str, Modules]) -> Finding:
+def of_weight(weight: DifferingWeight, modules: dict[str, Modules]) -> Finding:
     """Different values are logic; different shapes may be a mapping's fault and stay unknown.
 
     So do digests that differ with no statistics beside them that do: the same values in another order have others.
@@ -180,17 +105,17 @@ def _of_weight(weight: DifferingWeight, modules: dict[str, Modules]) -> Finding:
     names = [result.boundary for result in weight.results]
     told = [evidence(result) for result in weight.results]
     if any(result.status == "SHAPE_DIFF" for result in weight.results):
-        return _finding(weight.results, modules, character="unknown", cause=word("weight_shapes_differ", weights=names), evidence=told)
+        return finding(weight.results, modules, character="unknown", cause=word("weight_shapes_differ", weights=names), evidence=told)
     cause = word("weight_differs", weights=names, unequal=weight.unequal, of=weight.of)
     if all(map(_by_digest, weight.results)):
         cause = word("weight_digests_differ", weights=names)
         if not any(stated_summary.agrees(result) == "no" for result in weight.results):
             untold = word("weight_digests_untold", weights=names)
-            return _finding(weight.results, modules, character="unknown", cause=untold, evidence=told)
-    return _finding(weight.results, modules, character="logic", cause=cause, evidence=told, confirmed_by="weights")
+            return finding(weight.results, modules, character="unknown", cause=untold, evidence=told)
+    return finding(weight.results, modules, character="logic", cause=cause, evidence=told, confirmed_by="weights")
 
 
-def _of_replica(replica: DifferingReplica, modules: dict[str, Modules]) -> Finding:
+def of_replica(replica: DifferingReplica, modules: dict[str, Modules]) -> Finding:
     """Ranks that part: logic for weights and inputs, which nothing rounds; the side is that dump's."""
     one = replica.found
     ranks = [f"rank{rank}" for rank in one.ranks]
@@ -216,7 +141,7 @@ def _of_replica(replica: DifferingReplica, modules: dict[str, Modules]) -> Findi
     )
 
 
-def _with_growth(finding: Finding, first: FirstDivergence | None, boundaries: Sequence[BoundaryResult]) -> Finding:
+def with_growth(finding: Finding, first: FirstDivergence | None, boundaries: Sequence[BoundaryResult]) -> Finding:
     """The finding that stands at the first divergence also says how the difference grows from there."""
     covered = set(finding.boundaries) | {made_by(boundary) for boundary in finding.boundaries}
     told = chain.worded(chain.growth(boundaries)) if first is not None and first.boundary in covered else None
@@ -229,17 +154,17 @@ def _apart_by(result: BoundaryResult) -> list[Worded]:
     return [word("apart_by", boundary=result.boundary, ulps=result.ulp.max, at_scale=result.ulp.max_at_row_scale)]
 
 
-def _left_open(result: BoundaryResult, first: FirstDivergence, before: int, modules: dict[str, Modules]) -> Finding:
+def left_open(result: BoundaryResult, first: FirstDivergence, before: int, modules: dict[str, Modules]) -> Finding:
     gaps = word("before_gaps", gaps=first.uncompared_before) if first.uncompared_before else word("before_unknown")
     complete = word("before_all_equal", n=before) if first.predecessors_complete else gaps
-    return _open(result, complete, modules)
+    return opened(result, complete, modules)
 
 
-def _open(result: BoundaryResult, last: Worded, modules: dict[str, Modules]) -> Finding:
+def opened(result: BoundaryResult, last: Worded, modules: dict[str, Modules]) -> Finding:
     """A difference that is not judged. ``last``: what is said of it after its measures."""
     cause = word("not_judged", boundary=result.boundary, status=result.status)
     seen = causes.fingerprint(result)
     told = [evidence(result), *_apart_by(result), *([seen] if seen else []), *(result.where.hints if result.where else []), last]
-    return _finding(
+    return finding(
         [result], modules, character="unknown", cause=cause, evidence=told, confirmed_by="fingerprint" if seen is not None else None
     )

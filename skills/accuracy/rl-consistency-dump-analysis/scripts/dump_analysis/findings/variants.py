@@ -1,0 +1,44 @@
+"""The variants of replay in a practitioner's words: where each rounds."""
+
+import re
+
+from dump_analysis.artefacts.common import Worded
+from dump_analysis.wording import word
+
+_WORDED = {
+    "plain": "variant_plain",
+    "bias_in_acc": "variant_bias_in_acc",
+    "bias_after_cast": "variant_bias_after_cast",
+    "cast_before_weight": "variant_cast_before_weight",
+    "cast_after_weight": "variant_cast_after_weight",
+    "rstd_rounded": "variant_rstd_rounded",
+    "add_rounded": "variant_add_rounded",
+    "add_unrounded": "variant_add_unrounded",
+    "act_rounded": "variant_act_rounded",
+    "act_float32": "variant_act_float32",
+    "float32_inside": "variant_float32_inside",
+    "stepwise": "variant_stepwise",
+    "rounded_once": "variant_rounded_once",
+    "cap_stepwise": "variant_cap_stepwise",
+    "cap_once": "variant_cap_once",
+}
+_PARTIALS = re.compile(r"partials_([0-9]+)_rounded")
+
+
+def in_words(variant: str) -> Worded | str:
+    """A variant's parts in words, joined; a part that has none stays as it is named.
+
+    A variant is named by its parts with "+" between them, the format last after a space where the two sides' differ.
+    """
+    name, _, grid = variant.partition(" ")
+    parts: list[Worded | str] = [_part(part) for part in name.split("+")]
+    if grid:
+        parts.append(word("variant_stored", format=grid))
+    return parts[0] if len(parts) == 1 else word("variant_parts", parts=parts)
+
+
+def _part(name: str) -> Worded | str:
+    partials = _PARTIALS.fullmatch(name)
+    if partials:
+        return word("variant_partials", n=int(partials.group(1)))
+    return word(_WORDED[name]) if name in _WORDED else name
