@@ -853,10 +853,6 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: inputs and output of {module} are not of the same rows",
         "{side}：{module} 的输入与输出不是同样的行",
     ),
-    "replay_parts": (
-        "{side}: each rank or step recorded a part of {entry}; assembled dumps can be recomputed",
-        "{side}：{entry} 由各 rank 或 step 分别记录一部分；组装后的 dump 可以重算",
-    ),
     "replay_ids_beyond": (
         "{entry} has ids up to {largest}, its weight {rows} rows",
         "{entry} 的 id 最大为 {largest}，而权重只有 {rows} 行",

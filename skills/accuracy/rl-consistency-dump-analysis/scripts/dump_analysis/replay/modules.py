@@ -5,11 +5,10 @@ activation times up) from the boundaries before it. Nothing is judged from names
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
-from msprobe_files import names, release
+from msprobe_files import release
 from msprobe_files.operands import Op, Operand
 from msprobe_files.units import Record, Unit
 
@@ -19,14 +18,13 @@ from dump_analysis.boundaries import INPUTS, is_weight
 from dump_analysis.floats import Array
 from dump_analysis.mapping.recorded.cuts import with_ops
 from dump_analysis.replay import places
-from dump_analysis.replay.recorded import CannotReplay, Cut, Matrix, cut_of, matrix_of, place_of, value_of
+from dump_analysis.replay.recorded import CannotReplay, Cut, Matrix, beside, cut_of, matrix_of, place_of, value_of
 from dump_analysis.sides import Place, Side
 from dump_analysis.tensors import Files
 from dump_analysis.wording import word
 
 Origin = Literal["recorded", "borrowed", "absent"]
 _WEIGHT, _BIAS = "weight", "bias"
-_JOINED = ("cat", "sum", "chunk")
 _NORMS = ("rms_norm", "layer_norm")
 
 
@@ -48,15 +46,14 @@ class Work(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Both sides of a mapping, its rows by boundary, the names of its weights (recorded or not), which of each side's rows are which
-    sequence's, and the entries of which ranks or steps hold parts only."""
+    """Both sides of a mapping, its rows by boundary, the names of its weights (recorded or not), and which of each side's rows are
+    which sequence's."""
 
     train: Side
     infer: Side
     rows: Mapping[str, Row]
     weights: frozenset[str] = frozenset()
     tokens: Tokens | None = None
-    cut: Mapping[str, frozenset[str]] = MappingProxyType({})
 
     def side(self, label: str) -> Side:
         return self.train if label == "train" else self.infer
@@ -64,15 +61,10 @@ class Pair(NamedTuple):
 
 def pair_of(mapping: SemanticMapping, train: Side, infer: Side) -> Pair:
     """The sides with the mapping's rows of boundaries and weights."""
-    cut: dict[str, frozenset[str]] = {}
-    for label in ("train", "infer"):
-        plan = getattr(mapping.ranks, label) if mapping.ranks is not None else None
-        parts = [tensor for tensor in plan.tensors if tensor.how in _JOINED] if plan is not None else []
-        cut[label] = frozenset(name.entry for tensor in parts if (name := names.parse_tensor(tensor.name)) is not None)
     rows = {row.boundary: row for row in [*mapping.boundaries, *mapping.weights]}
     known = [*(row.boundary for row in mapping.weights), *(row.boundary for row in mapping.evidence_missing)]
     weights = frozenset(boundary for boundary in known if is_weight(boundary))
-    return Pair(train, infer, rows, weights, mapping.tokens, cut)
+    return Pair(train, infer, rows, weights, mapping.tokens)
 
 
 def rows_of(mapping: SemanticMapping) -> list[Row]:
@@ -144,8 +136,6 @@ def _without_weights(unit: Unit, entry: str) -> tuple[str, ...]:
 
 def _of_entry(files: Files, pair: Pair, row: Row, label: str, place: Place) -> Work:
     side, records = pair.side(label), place.unit.entries[place.record.entry]
-    if place.record.entry in pair.cut.get(label, ()):
-        raise CannotReplay(word("replay_parts", side=side.label, entry=place.record.entry))
     cut = cut_of(side, _operand(row, label))
     weights, origin = _weights(files, pair, row, label, cut)
     unused = tuple(record.suffix for record in _parameters(records) if record.suffix not in weights)
@@ -157,22 +147,22 @@ def _of_entry(files: Files, pair: Pair, row: Row, label: str, place: Place) -> W
         if place.record.suffix != "0":
             raise CannotReplay(word("replay_no_formula", module=places.module_of(row.boundary)))
         cut = cut_of(side, _operand(row, label), weight.columns)
-        return _norm(files, place, cut, weights, origin, unused)
-    work = _matrix_work(files, place, cut, (weights, origin, unused), _last_rows(pair, label))
+        return _norm(files, side, place, cut, weights, origin, unused)
+    work = _matrix_work(files, side, place, cut, (weights, origin, unused), _last_rows(pair, label))
     return work._replace(operators=(*work.operators, "soft_capped_linear")) if row.boundary == places.LOGITS else work
 
 
-def _norm(files: Files, place: Place, cut: Cut, weights: dict[str, Matrix], origin: Origin, unused: tuple[str, ...]) -> Work:
+def _norm(files: Files, side: Side, place: Place, cut: Cut, weights: dict[str, Matrix], origin: Origin, unused: tuple[str, ...]) -> Work:
     """One weight a column: a norm over the columns, of one input or of the sum of two."""
     output = matrix_of(files, place, cut.width, cut.rows)
     same = [record for record in _floating_inputs(place) if _elements(record) == _elements(place.record)]
-    inputs = tuple(matrix_of(files, Place(place.unit, record), cut.width, cut.rows) for record in same)
+    inputs = tuple(matrix_of(files, beside(side, place, record), cut.width, cut.rows) for record in same)
     if not inputs:
         raise CannotReplay(word("replay_no_input", entry=place.record.entry))
     return Work(place.record.entry, (), _NORMS, output, inputs, weights, origin, unused, release.inputs_are(place.unit))
 
 
-def _matrix_work(files: Files, place: Place, cut: Cut, given: Weighed, last: Array | None) -> Work:
+def _matrix_work(files: Files, side: Side, place: Place, cut: Cut, given: Weighed, last: Array | None) -> Work:
     """A matrix: rows of it picked by ids (embedding), or products of the input with its rows (linear).
 
     ``last``: the row of the last token of each sequence, which may be all that an engine makes logits of.
@@ -188,7 +178,7 @@ def _matrix_work(files: Files, place: Place, cut: Cut, given: Weighed, last: Arr
             if integer or last is None or len(last) != rows or _elements(record) <= width * int(last.max()) or _elements(record) % width:
                 continue
             taken = last[cut.rows]
-        inputs = (matrix_of(files, Place(place.unit, record), width, taken),)
+        inputs = (matrix_of(files, beside(side, place, record), width, taken),)
         operators = ("embedding",) if integer else ("linear",)
         return Work(place.record.entry, (), operators, output, inputs, weights, origin, unused, made)
     raise CannotReplay(word("replay_no_input", entry=place.record.entry))
@@ -203,7 +193,7 @@ def _last_rows(pair: Pair, label: str) -> Array | None:
 
 def _weights(files: Files, pair: Pair, row: Row, label: str, cut: Cut) -> tuple[dict[str, Matrix], Origin]:
     """The entry's own parameters; else those of the place in the mapping; else what the other side has."""
-    own = _own_weights(files, cut)
+    own = _own_weights(files, pair.side(label), cut)
     if own:
         return own, "recorded"
     mapped = _mapped_weights(files, pair, row, label)
@@ -221,16 +211,16 @@ def _weights_of_other(files: Files, pair: Pair, row: Row, other: str) -> dict[st
     """What the other side's entry recorded, if the value is its output."""
     cut = cut_of(pair.side(other), _operand(row, other))
     made = cut.place.record.category == "output" and cut.place.record.entry == entry_of(row, other)
-    return _own_weights(files, cut) if made else {}
+    return _own_weights(files, pair.side(other), cut) if made else {}
 
 
-def _own_weights(files: Files, cut: Cut) -> dict[str, Matrix]:
+def _own_weights(files: Files, side: Side, cut: Cut) -> dict[str, Matrix]:
     """Weight and bias of the entry that made a cut, the rows of them that make its columns; none where it recorded no weight."""
     found: dict[str, Matrix] = {}
     for record in _parameters(cut.place.unit.entries[cut.place.record.entry]):
         if record.suffix not in (_WEIGHT, _BIAS) or record.shape is None:
             continue
-        place = Place(cut.place.unit, record)
+        place = beside(side, cut.place, record)
         if len(record.shape) == 1:
             picked = cut.columns if record.shape[0] == cut.width else None
             found[record.suffix] = matrix_of(files, place, record.shape[0], columns=picked)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Op, Operand, OperandError, Source
+from msprobe_files.units import Record
 
 from dump_analysis import floats
 from dump_analysis.artefacts.common import Worded
@@ -88,6 +89,11 @@ def place_of(side: Side, source: Source) -> Place:
     if place is None or (place.tensor is None and place.record.file is None):
         raise CannotReplay(word("tensor_missing", side=side.label, name=source.name))
     return place
+
+
+def beside(side: Side, place: Place, record: Record) -> Place:
+    """Another tensor of a unit, put together where the unit is."""
+    return next(found for found in side.by_name[record.name] if found.unit is place.unit)
 
 
 def cut_of(side: Side, operand: Operand, width: int | None = None) -> Cut:

@@ -1,7 +1,7 @@
 """A pair of dumps replayed: every mapped module of both sides, and the verdicts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msprobe_files import release
 
@@ -9,6 +9,7 @@ from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, Mod
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of
 from dump_analysis.replay import places, verdict, weights_compared
+from dump_analysis.replay.assembled import Whole, whole_pair
 from dump_analysis.replay.local import local_of
 from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_of
 from dump_analysis.replay.one_side import Replayed, Unreplayed, replay
@@ -17,8 +18,15 @@ from dump_analysis.replay.verdict import Weight, chosen
 from dump_analysis.sides import Side
 from dump_analysis.tensors import Files
 
-Sided = dict[str, Replayed | Unreplayed]
 _SIDES = ("train", "infer")
+
+
+class _Pair(NamedTuple):
+    """A boundary as both sides make it; ``files``: where their works are read from."""
+
+    row: Row
+    sides: dict[str, Replayed | Unreplayed]
+    files: Files
 
 
 def replay_pair(
@@ -29,22 +37,37 @@ def replay_pair(
     advance: Callable[[], object] = lambda: None,
 ) -> tuple[list[ModuleReplay], list[WeightReplay], dict[str, dict[str, Calibration]]]:
     """Modules in the mapping's order, weights, and the counts of each operator. ``stated``: constants by side."""
-    pair = pair_of(mapping, train, infer)
-    weights = weights_compared.compared(mapping, pair)
-    found: list[tuple[Row, Sided, Files]] = []
+    whole = whole_pair(mapping, train, infer)
+    pair = pair_of(whole.mapping, whole.train, whole.infer)
+    weights = weights_compared.compared(whole.mapping, pair)
+    found = []
     for row in rows_of(mapping):
-        files = Files()  # what it closes it opens again where it is asked
-        found.append((row, {label: _one_side(files, pair, row, label, stated.get(label, {})) for label in _SIDES}, files))
+        found.append(_both_sides(whole, pair, row, stated))
         advance()
-    norms = {label: verdict.norms_of([one for _, both, _ in found if isinstance(one := both[label], Replayed)]) for label in _SIDES}
-    differing = {one.result.name: one for one in weights if one.unequal}
+    norms = {label: verdict.norms_of([side for one in found if isinstance(side := one.sides[label], Replayed)]) for label in _SIDES}
     modules = []
-    for row, both, files in found:
-        stem = places.module_of(row.boundary)
-        own = [Weight(name, one.unequal, one.of) for name, one in differing.items() if name in (f"{stem}.weight", f"{stem}.bias")]
-        modules.append(_module(row, both, verdict.judge(both["train"], both["infer"], own, norms, single=layer_of(row.boundary) is None)))
-        files.close()
-    return modules, [one.result for one in weights], {label: _calibration([both[label] for _, both, _ in found]) for label in _SIDES}
+    for one in found:
+        stem = places.module_of(one.row.boundary)
+        own = [Weight(each.result.name, each.unequal, each.of) for each in weights if each.unequal and _is_of(each.result.name, stem)]
+        single = layer_of(one.row.boundary) is None
+        judged = verdict.judge(one.sides["train"], one.sides["infer"], own, norms, single=single)
+        modules.append(_module(one, judged, whole.recorded))
+        one.files.close()
+    calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
+    return modules, [one.result for one in weights], calibration
+
+
+def _is_of(weight: str, module: str) -> bool:
+    return weight in (f"{module}.weight", f"{module}.bias")
+
+
+def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> _Pair:
+    files = Files()  # what it closes it opens again where it is asked
+    said = pair.rows.get(row.boundary)
+    if said is None:
+        why = whole.left_out[row.boundary]
+        return _Pair(row, {label: Unreplayed(entry_of(row, label), why) for label in _SIDES}, files)
+    return _Pair(said, {label: _one_side(files, pair, said, label, stated.get(label, {})) for label in _SIDES}, files)
 
 
 def _one_side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> Replayed | Unreplayed:
@@ -56,33 +79,38 @@ def _one_side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[st
         files.close()
 
 
-def _module(row: Row, both: Sided, judged: verdict.Judged) -> ModuleReplay:
-    train, infer = both["train"], both["infer"]
+def _module(one: _Pair, judged: verdict.Judged, recorded: Mapping[str, Mapping[str, str]]) -> ModuleReplay:
+    train, infer = one.sides["train"], one.sides["infer"]
     names = {"train": "", "infer": ""}
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and train.explained and infer.explained:
         names["train"], names["infer"] = chosen(train, infer)
-    operator = next((one.best.trial.formula.operator for one in both.values() if isinstance(one, Replayed)), None)
+    operator = next((side.best.trial.formula.operator for side in one.sides.values() if isinstance(side, Replayed)), None)
     added = None
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and judged.verdict in ("rounding", "logic"):
         added = local_of(train, infer)
     return ModuleReplay(
-        places.module_of(row.boundary), None, operator, judged.verdict,
-        _written(train, names["train"]), _written(infer, names["infer"]),
+        places.module_of(one.row.boundary), None, operator, judged.verdict,
+        _written(train, names["train"], recorded.get("train", {})), _written(infer, names["infer"], recorded.get("infer", {})),
         None, list(judged.evidence), list(judged.would_decide), judged.side, added,
     )  # fmt: skip
 
 
-def _written(one: Replayed | Unreplayed, name: str) -> SideReplay:
-    """``name``: the variant as the verdict names it, "" for the one that was found on this side alone."""
+def _written(one: Replayed | Unreplayed, name: str, recorded: Mapping[str, str]) -> SideReplay:
+    """``name``: the variant as the verdict names it, "" for the one that was found on this side alone.
+
+    ``recorded``: what the units of an assembled side call its entries.
+    """
     if isinstance(one, Unreplayed):
-        return SideReplay(one.entry, [], None, None, None, None, 0, None, {}, "absent", None, "unknown")
+        entry = recorded.get(one.entry, one.entry) if one.entry is not None else None
+        return SideReplay(entry, [], None, None, None, None, 0, None, {}, "absent", None, "unknown")
     best, work = one.best, one.work
     constants = {
         key: ConfigValue(found.value, list(found.interval) if found.interval else None, "config" if found.stated else "inferred")
         for key, found in one.constants.items()
     }
     return SideReplay(
-        work.entry, list(work.via), (name or best.trial.variant.name) if best.explains else None,
+        recorded.get(work.entry, work.entry), [recorded.get(entry, entry) for entry in work.via],
+        (name or best.trial.variant.name) if best.explains else None,
         best.equal / best.of, 1 - best.outside / best.of, best.outside, best.of, "variant" if best.explains else None,
         constants, work.origin, one.residual, _inputs_are(work.inputs_are),
     )  # fmt: skip
