@@ -143,6 +143,8 @@ def test_tokens_and_columns_that_do_not_follow_are_listed(toys: Toys, tmp_path: 
     assert [sentence.values["tokens"] for sentence in token.evidence if sentence.kind == "replay_only_tokens"] == [[11]]
     column = of(replayed(toys.pair("one_channel", side), tmp_path), "logic")["layers.1.o_proj"]
     assert [sentence.values["columns"] for sentence in column.evidence if sentence.kind == "replay_only_columns"] == [[7]]
+    fits = [sentence.values for sentence in column.evidence if sentence.kind == "replay_fits_columns"]
+    assert [(values["side"], values["at"], values["factors"]) for values in fits] == [(side, [7], [1.02])]
     residual = getattr(column, side).residual
     assert residual.column.gain == pytest.approx([1.0, 1.02], abs=2e-3)
 

@@ -902,6 +902,27 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "replay_only_tokens": ("{side}: only in tokens {tokens} of {of}", "{side}：仅在 {of} 个 token 中的 {tokens}"),
     "replay_only_columns": ("{side}: only in columns {columns} of {of}", "{side}：仅在 {of} 列中的第 {columns} 列"),
+    "replay_fits_gain": (
+        "on {side} it follows if the result is multiplied by {factor} (possible: {low} to {high})",
+        "若把结果乘以 {factor}，{side} 侧即可得出（可能的取值：{low} 至 {high}）",
+    ),
+    "replay_fits_addend": (
+        "on {side} the sum follows if {name} is multiplied by {factor} before it is added (possible: {low} to {high})",
+        "若在相加之前把 {name} 乘以 {factor}，{side} 侧的和即可得出（可能的取值：{low} 至 {high}）",
+    ),
+    "replay_fits_without": ("on {side} the sum follows if {name} is left out", "若去掉 {name}，{side} 侧的和即可得出"),
+    "replay_fits_columns": (
+        "on {side} it follows if columns {at} are multiplied by {factors}",
+        "若把第 {at} 列分别乘以 {factors}，{side} 侧即可得出",
+    ),
+    "replay_fits_tokens": (
+        "on {side} it follows if tokens {at} are multiplied by {factors}",
+        "若把 token {at} 分别乘以 {factors}，{side} 侧即可得出",
+    ),
+    "replay_fits_offsets": (
+        "on {side} it follows if a constant is added in each column, in {n} of {of} not 0: a bias that was not recorded, or another",
+        "若在每一列各加一个常数（{of} 列中 {n} 列不为 0），{side} 侧即可得出：即没有记录的偏置，或另一个偏置",
+    ),
     "replay_mistake": (
         "{side}: all {of} elements follow from its own inputs and weights by a mistake: {variant}",
         "{side}：全部 {of} 个元素都可由其自身的输入与权重经一种错误得出：{variant}",

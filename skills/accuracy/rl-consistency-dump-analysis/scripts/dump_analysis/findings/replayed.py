@@ -20,15 +20,22 @@ from dump_analysis.findings.variants import in_words
 from dump_analysis.replay.places import module_of
 from dump_analysis.wording import word
 
-# Evidence that says which cause a verdict has, and which of its values modules of one cause have alike.
+# Evidence that says which cause a verdict has, what names it best first, and which of its values modules of one cause have alike.
 _CAUSES = {
+    "replay_fits_offsets": ("side",),
+    "replay_fits_without": ("side",),
+    "replay_fits_addend": ("side", "factor"),
+    "replay_fits_gain": ("side", "factor"),
+    "replay_fits_columns": ("side", "at"),
+    "replay_fits_tokens": ("side", "at"),
     "replay_altered": ("side",),
     "replay_constants": ("name",),
     "replay_functions": ("train", "infer"),
     "replay_mistake": ("side", "variant"),
     "replay_unexplained": ("side",),
 }
-_OF_ONE_PLACE = ("replay_altered", "replay_unexplained")  # nothing tells that it is one cause at several places
+# What one cause does at several places; of all others nothing tells that it is one.
+_ANYWHERE = ("replay_constants", "replay_functions", "replay_mistake", "replay_fits_offsets")
 _ROUNDING_PARTS = 6  # evidence sentences of a finding
 
 
@@ -68,7 +75,8 @@ def _groups(found: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[S
 
 def _cause_of(one: Seen) -> Worded | None:
     """The sentence that says what a module's own cause is; None where only its weights differ."""
-    return next((told for told in one.module.evidence if told.kind in _CAUSES), None)
+    found = {told.kind: told for told in reversed(one.module.evidence)}
+    return next((found[kind] for kind in _CAUSES if kind in found), None)
 
 
 def _together(found: Iterable[Seen]) -> list[list[Seen]]:
@@ -76,7 +84,7 @@ def _together(found: Iterable[Seen]) -> list[list[Seen]]:
         told = _cause_of(one)
         if told is None:
             return None
-        place = place_of(one.result.boundary) if told.kind in _OF_ONE_PLACE else None
+        place = None if told.kind in _ANYWHERE else place_of(one.result.boundary)
         # A mistake is the same wherever the variant rounds.
         return told.kind, one.module.side, place, *(str(told.values[name]).partition("+")[0] for name in _CAUSES[told.kind])
 

@@ -1,10 +1,11 @@
 """A pair of dumps replayed: every mapped module of both sides, and the verdicts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from msprobe_files import release
 
+from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, ModuleReplay, SideReplay, WeightReplay
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of
@@ -12,6 +13,7 @@ from dump_analysis.replay import places, verdict, weights_compared
 from dump_analysis.replay.assembled import Whole, whole_pair
 from dump_analysis.replay.local import local_of
 from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_of
+from dump_analysis.replay.naming import named
 from dump_analysis.replay.one_side import Replayed, Unreplayed, replay
 from dump_analysis.replay.recorded import CannotReplay
 from dump_analysis.replay.verdict import Weight, chosen
@@ -91,8 +93,17 @@ def _module(one: _Pair, judged: verdict.Judged, recorded: Mapping[str, Mapping[s
     return ModuleReplay(
         places.module_of(one.row.boundary), None, operator, judged.verdict,
         _written(train, names["train"], recorded.get("train", {})), _written(infer, names["infer"], recorded.get("infer", {})),
-        None, list(judged.evidence), list(judged.would_decide), judged.side, added,
+        None, [*judged.evidence, *(_named(one) if judged.verdict == "logic" else ())], list(judged.would_decide), judged.side, added,
     )  # fmt: skip
+
+
+def _named(one: _Pair) -> Iterator[Worded]:
+    """What would make the records follow that nothing explains, where there is such a thing."""
+    for label, side in one.sides.items():
+        if isinstance(side, Replayed) and side.where is not None:
+            told = named(side.work, side.best.trial, side.grid, side.where, label)
+            if told is not None:
+                yield told
 
 
 def _written(one: Replayed | Unreplayed, name: str, recorded: Mapping[str, str]) -> SideReplay:
