@@ -23,7 +23,7 @@ from dump_analysis.sides import Place, Side
 from dump_analysis.tensors import Files
 from dump_analysis.wording import word
 
-Origin = Literal["recorded", "borrowed", "absent"]
+Origin = Literal["recorded", "borrowed", "tied", "absent"]  # tied: the embedding's table, which is the head's weight in many models
 _WEIGHT, _BIAS = "weight", "bias"
 _NORMS = ("rms_norm", "layer_norm")
 
@@ -204,7 +204,22 @@ def _weights(files: Files, pair: Pair, row: Row, label: str, cut: Cut) -> tuple[
         borrowed = _mapped_weights(files, pair, row, other) or _weights_of_other(files, pair, row, other)
     except CannotReplay:
         borrowed = {}
-    return borrowed, "borrowed" if borrowed else "absent"
+    if borrowed:
+        return borrowed, "borrowed"
+    tied = _of_embedding(files, pair, label, other) if row.boundary == places.LOGITS else {}
+    return tied, "tied" if tied else "absent"
+
+
+def _of_embedding(files: Files, pair: Pair, *labels: str) -> dict[str, Matrix]:
+    row = pair.rows.get(places.EMBEDDING)
+    for label in labels if row is not None else ():
+        try:
+            found = _weights_of_other(files, pair, row, label) if row is not None else {}
+        except CannotReplay:  # that side's table cannot be read: perhaps the other's
+            continue
+        if found:
+            return found
+    return {}
 
 
 def _weights_of_other(files: Files, pair: Pair, row: Row, other: str) -> dict[str, Matrix]:

@@ -65,6 +65,8 @@ def replay(work: Work, stated: Mapping[str, float]) -> Replayed:
     best = search.best(found)
     if best is None:
         raise CannotReplay(word("replay_no_variant", entry=work.entry))
+    if work.origin == "tied" and not best.explains:  # they are not tied, it seems: nothing is known of the head's weight
+        raise CannotReplay(word("replay_no_weight", module=work.entry))
     as_stated = best.explains
     if not best.explains and search.constant_of(best.trial.formula):
         found += _with_other_constants(work, best, grid)

@@ -123,7 +123,7 @@ def _written(one: Replayed | Unreplayed, name: str, recorded: Mapping[str, str])
         recorded.get(work.entry, work.entry), [recorded.get(entry, entry) for entry in work.via],
         (name or best.trial.variant.name) if best.explains else None,
         best.equal / best.of, 1 - best.outside / best.of, best.outside, best.of, "variant" if best.explains else None,
-        constants, work.origin, one.residual, _inputs_are(work.inputs_are),
+        constants, "borrowed" if work.origin == "tied" else work.origin, one.residual, _inputs_are(work.inputs_are),
     )  # fmt: skip
 
 
