@@ -133,7 +133,7 @@ def _summary_verdict(results: BoundaryResults, findings: Sequence[Finding], weig
     if len(logic) == 1:
         return word("sum_one_fault", first=logic[0].cause)
     if logic:
-        return word("sum_faults", n=len(logic), first=logic[0].cause)
+        return word("sum_faults", n=len(logic), causes=[finding.cause for finding in logic])
     if results.overall == "not_run":
         reasons = [row.reason for row in [*results.boundaries, *results.weights] if row.reason is not None]
         return word("sum_not_run", why=reasons[0] if reasons else word("no_rows"))

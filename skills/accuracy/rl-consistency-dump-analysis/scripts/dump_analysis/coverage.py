@@ -33,6 +33,8 @@ class Coverage:
             return self._of_weight(gap.boundary)
         if gap.boundary.endswith(_REST_OF):
             return self._right(module_of(gap.boundary.removesuffix(_REST_OF)))
+        if gap.boundary == "positions":  # attention follows from the angles that were recorded, or rebuilt from the other side's positions
+            return self._spans[0].span.to if self._all_right and self._spans and self._spans[0].span is not None else None
         return next((module.span.to for module in self._spans if module.span is not None and self._inside(gap, module)), None)
 
     def _of_weight(self, name: str) -> str | None:

@@ -578,8 +578,8 @@ TABLE: dict[str, tuple[str, str]] = {
         "两侧计算的不是同一个函数：{first}。",
     ),
     "sum_faults": (
-        "The two sides do not compute the same function: {n} logic differences, the first: {first}.",
-        "两侧计算的不是同一个函数：{n} 处逻辑差异，首个为：{first}。",
+        "The two sides do not compute the same function: {n} independent logic differences: {causes}.",
+        "两侧计算的不是同一个函数：{n} 处独立的逻辑差异：{causes}。",
     ),
     "sum_undecided": (
         "The two sides part at {boundary}; whether that is rounding or a fault is not decided.",
