@@ -61,7 +61,7 @@ def conclude(
         summary=_summary(results, mapping, findings, weights, cut_short, consistency, replay),
         first_divergence=results.first_divergence,
         findings=findings,
-        hypotheses=causes.hypotheses(results, mapping, weights, findings, facts),
+        hypotheses=causes.hypotheses(results, mapping, weights, findings, facts, replay),
         spans=covered.spans(),
         evidence_missing=[Uncompared(gap.boundary, gap.reason or word("no_reason"), covered.covered_by(gap)) for gap in gaps],
         would_decide=[] if consistency == "consistent" else _would_decide(results, findings, gaps, cut_short, modules, replay),

@@ -8,12 +8,14 @@ import math
 from typing import Any, Literal
 
 from .artefacts.common import Worded
+from .cause_words import CAUSES
 
 Language = Literal["en", "zh-CN"]
 _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are; ``values`` hold them all
 
 # kind -> (English, Chinese)
 TABLE: dict[str, tuple[str, str]] = {
+    **CAUSES,
     # --- probe ---
     "side_unreadable": ("{side}: {why}", "{side}：{why}"),
     "side_empty": ("{side}: no tensors were recorded; check, in this order: {checks}", "{side}：没有记录任何张量；请依次检查：{checks}"),
@@ -549,6 +551,76 @@ TABLE: dict[str, tuple[str, str]] = {
     "needs_replay": ("needs each module recomputed from its own inputs", "需要用各模块自己的输入重新计算"),
     "no_reason": ("no reason is stated", "没有写明原因"),
     "nothing_differs": ("nothing that was compared differs", "已比较的内容没有差异"),
+    # --- conclusion: hypotheses by replay, and causes that fit ---
+    "weights_of_kind": ("{n} {what}", "{what} {n} 个"),
+    "weights_kinds": ("{differ} of {of} weights differ ({kinds}): {names}", "{of} 个权重中 {differ} 个不同（{kinds}）：{names}"),
+    "weights_equal_or_borrowed": (
+        (
+            "{equal} of {of} compared weights are equal; where a side recorded none, "
+            "the other side's explain what it computed ({borrowed} modules)"
+        ),
+        "已比较的 {of} 个权重中 {equal} 个相等；一侧没有记录的，用另一侧的权重可以重算出其结果（{borrowed} 个模块）",
+    ),
+    "weights_borrowed_in_vain": (
+        "a side recorded no weights, and the other side's do not explain what it computed in {modules}",
+        "一侧没有记录权重，而另一侧的权重不能解释它在 {modules} 的计算",
+    ),
+    "config_apart": ("{told} ({modules})", "{told}（{modules}）"),
+    "config_agrees": (
+        "in all {n} modules with constants one value explains both sides: {names}",
+        "全部 {n} 个含常数的模块中，同一个值能解释两侧：{names}",
+    ),
+    "config_agrees_partly": (
+        "one value explains both sides in {n} modules ({names}); constants of what does not follow or was not recomputed are open: {left}",
+        "{n} 个模块中同一个值能解释两侧（{names}）；未能得出或未重算之处的常数仍不清楚：{left}",
+    ),
+    "layout_partials": (
+        "{side} adds rounded partial sums, as ranks or blocks make them, where the other side does not: {modules}",
+        "{side} 把各 rank 或分块的部分和舍入后相加，另一侧不是：{modules}",
+    ),
+    "layout_follows": (
+        "all {n} modules follow from whole recorded inputs and weights on both sides: no part of a rank is lost or out of order",
+        "全部 {n} 个模块在两侧都能由完整的输入与权重得出：没有 rank 的部分丢失或错序",
+    ),
+    "order_of_modules": ("{n} modules are rounded at other points: {told}", "{n} 个模块的舍入点不同：{told}"),
+    "order_same": ("all {n} modules are rounded at the same points on both sides", "全部 {n} 个模块在两侧的舍入点相同"),
+    "order_nowhere": (
+        "no module of {n} is right on both sides and rounded at other points",
+        "{n} 个模块中没有两侧都正确而舍入点不同的",
+    ),
+    "order_left": ("not told of what does not follow or was not recomputed: {left}", "未能得出或未重算之处不清楚：{left}"),
+    "follows_everywhere": (
+        "all {n} modules follow from their own recorded inputs, or are equal: nothing was drawn at random",
+        "全部 {n} 个模块都能由自己记录的输入得出，或两侧相等：没有随机因素",
+    ),
+    "follows_not": (
+        "these do not follow from their inputs, or were not recomputed: {left}",
+        "以下模块不能由其输入得出，或没有重算：{left}",
+    ),
+    "edges_altered": (
+        "a value reached a module altered since it was made, on {sides}: {inputs}",
+        "{sides} 有值在产生之后、进入模块之前被改动：{inputs}",
+    ),
+    "cause_fits": (
+        "rule {rule} ({family}), by fingerprint of {boundary}: {cause}; for it: {because}; not proven",
+        "规则 {rule}（{family}），凭 {boundary} 的指纹：{cause}；支持：{because}；未证明",
+    ),
+    "cause_fits_partly": (
+        "rule {rule} ({family}), by fingerprint of {boundary}: {cause}; for it: {because}; against it: {against}; not proven",
+        "规则 {rule}（{family}），凭 {boundary} 的指纹：{cause}；支持：{because}；反对：{against}；未证明",
+    ),
+    "decide_weights_recorded": (
+        "a dump with every weight, and a mapping that names each",
+        "记录全部权重的 dump，以及提到每个权重的映射",
+    ),
+    "decide_by_replay": (
+        "recomputing each module from its own recorded inputs (replay_boundaries.py)",
+        "用各模块自己记录的输入重新计算（replay_boundaries.py）",
+    ),
+    "decide_layout": ("tensor, pipeline, expert and context parallel sizes of both sides", "两侧的 TP、PP、EP、CP 规模"),
+    "decide_config_files": ("the effective configurations of both sides", "两侧生效的配置"),
+    "decide_by_round": ("the same module dumped again on equal inputs", "用相同的输入再次采集该模块"),
+    "decide_repeat": ("a second dump of the same input: equal bit for bit or not", "同一输入再采一次：是否逐位相等"),
     # --- conclusion: summary ---
     "sum_exact": ("The two sides are equal bit for bit at all {n} boundaries compared.", "两侧在全部 {n} 个已比较的边界上逐位相等。"),
     "sum_exact_cut": (

@@ -64,10 +64,13 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Hypothesis(msgspec.Struct, frozen=True):
+    """``would_decide``: of an open one."""
+
     name: str
     state: HypothesisState
     because: Worded
     findings: list[str]
+    would_decide: list[Worded] = []
 
 
 class Span(msgspec.Struct, frozen=True):
