@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS
 from dump_analysis.stages import gates
+from dump_analysis.stages.workdir import CARD
 from editing import copy_side, edit_json, unit_of
 from laying import SAMPLES, Sample
 from msprobe_files import task_card
@@ -18,7 +20,6 @@ from msprobe_files.errors import DumpError
 from running import ROOT, SCRIPTS, run_command
 
 PAIR = "qwen2-hf-vllm-kv_swapped"  # it has findings
-CARD, PROBE, MAPPING, RESULTS, CONCLUSION = gates.CARD, gates.PROBE, gates.MAPPING, gates.RESULTS, gates.CONCLUSION
 Change = Callable[[Any], object]
 
 
@@ -67,7 +68,7 @@ def reconclude(work: Path) -> None:
 # --- open ---
 
 
-@pytest.mark.parametrize("stage", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("stage", [0, 1, 2, 3, 4, 6, 7])
 def test_a_finished_analysis_is_open_everywhere(stage: int, finished: Path) -> None:
     before = {path.name: path.read_bytes() for path in finished.iterdir()}
     ran = run_command("check_stage.py", "--stage", str(stage), "--workdir", finished)
@@ -92,9 +93,9 @@ def test_each_gate_is_open_before_the_later_products_are_there(work: Path) -> No
     """In order, a stage is open as soon as its own product is there, and the next command is named with real paths."""
     order = {
         0: (CARD, "probe_dump.py"), 1: (PROBE, "diagnose.py"), 2: (MAPPING, "analyze_dump_boundaries.py"),
-        3: (RESULTS, "conclude.py"), 7: (CONCLUSION, CONCLUSION),
+        3: (RESULTS, "replay_boundaries.py"), 4: (REPLAY, "conclude.py"), 6: (CONCLUSION, "--stage 7"), 7: (CONCLUSION, CONCLUSION),
     }  # fmt: skip
-    later = {name: (work / name).read_bytes() for name in (PROBE, MAPPING, RESULTS, CONCLUSION)}
+    later = {name: (work / name).read_bytes() for name in (PROBE, MAPPING, RESULTS, REPLAY, CONCLUSION)}
     for name in later:
         (work / name).unlink()
     for stage, (product, then) in order.items():
@@ -118,10 +119,11 @@ def test_dumps_that_were_removed_since_do_not_shut_the_later_gates(work: Path, t
 def test_an_empty_folder_names_all_products_in_order(tmp_path: Path) -> None:
     """A later stage needs the earlier products too; commands stand with the variables that SKILL.md sets."""
     ran = run_command("check_stage.py", "--stage", "7", "--workdir", tmp_path)
-    assert (ran.returncode, ran.stdout.splitlines()[0]) == (1, "stage 7 is shut: 5 gaps")
+    assert (ran.returncode, ran.stdout.splitlines()[0]) == (1, "stage 7 is shut: 6 gaps")
     told = ran.stderr.splitlines()
     assert [line.split(" is missing")[0] for line in told] == [
-        f"stage 0: {CARD}", f"stage 1: {PROBE}", f"stage 2: {MAPPING}", f"stage 3: {RESULTS}", f"stage 7: {CONCLUSION}",
+        f"stage 0: {CARD}", f"stage 1: {PROBE}", f"stage 2: {MAPPING}", f"stage 3: {RESULTS}", f"stage 4: {REPLAY}",
+        f"stage 6: {CONCLUSION}",
     ]  # fmt: skip
     assert '--train "$TRAIN" --infer "$INFER"' in told[1]
     assert "propose_mapping.py" in told[2]
@@ -435,11 +437,11 @@ def test_a_conclusion_that_says_too_much_or_too_little_is_shut(change: Change, w
     assert re.search(r"(conclude|analyze_dump_boundaries)\.py", line)
 
 
-@pytest.mark.parametrize("name", [RESULTS, MAPPING, PROBE])
+@pytest.mark.parametrize("name", [RESULTS, MAPPING, PROBE, REPLAY])
 def test_a_conclusion_of_earlier_files_is_shut(name: str, work: Path) -> None:
     """Compared again and not concluded again."""
     (work / name).write_text((work / name).read_text() + "\n")
-    assert f"stage 7: {CONCLUSION} was made from another {name}" in lines(7, work)[-1]
+    assert f"stage 6: {CONCLUSION} was made from another {name}" in lines(7, work)[-1]
 
 
 def test_the_repair_of_a_conclusion_keeps_its_log(work: Path) -> None:
@@ -476,7 +478,7 @@ def test_the_repairs_are_commands_that_open_the_gates(work: Path, sample: Callab
 # --- cannot ---
 
 
-@pytest.mark.parametrize("stage", ["4", "5", "8", "-1", "99"])
+@pytest.mark.parametrize("stage", ["5", "8", "-1", "99"])
 def test_a_stage_without_a_gate_cannot_be_checked(stage: str, finished: Path) -> None:
     ran = run_command("check_stage.py", "--stage", stage, "--workdir", finished)
     assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
@@ -498,7 +500,7 @@ def test_a_folder_that_is_none_cannot_be_checked(kind: str, tmp_path: Path) -> N
     assert kind in ran.stderr
 
 
-@pytest.mark.parametrize("name", [CARD, PROBE, MAPPING, RESULTS, CONCLUSION])
+@pytest.mark.parametrize("name", [CARD, PROBE, MAPPING, RESULTS, REPLAY, CONCLUSION])
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
 def test_a_cut_file_cannot_be_checked(name: str, kept: float, work: Path) -> None:
     """Unreadable is not shut: the agent must look, not repair by rote. Gates before that file do not read it."""
@@ -510,7 +512,9 @@ def test_a_cut_file_cannot_be_checked(name: str, kept: float, work: Path) -> Non
     assert ran.stderr.startswith("Cannot ")
 
 
-@pytest.mark.parametrize(("name", "wrong"), [(PROBE, CONCLUSION), (RESULTS, PROBE), (MAPPING, RESULTS), (CONCLUSION, RESULTS)])
+@pytest.mark.parametrize(
+    ("name", "wrong"), [(PROBE, CONCLUSION), (RESULTS, PROBE), (MAPPING, RESULTS), (REPLAY, RESULTS), (CONCLUSION, RESULTS)]
+)
 def test_a_file_of_another_kind_cannot_be_checked(name: str, wrong: str, work: Path) -> None:
     shutil.copyfile(work / wrong, work / name)
     with pytest.raises(DumpError, match=re.escape(name)):

@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS
 from dump_analysis.stages import gates
+from dump_analysis.stages.workdir import CARD
 from editing import copy_side, edit_json, unit_of
 from laying import Sample
 from msprobe_files import task_card
 from running import run_command
 
 PAIR = "qwen2-hf-vllm-clean"
-MAPPING = gates.MAPPING
 Change = Callable[[Any], object]
 
 
 def write_card(folder: Path, train: Path, infer: Path) -> None:
     card = task_card.empty()
     card["dumps"]["train"]["path"], card["dumps"]["infer"]["path"] = str(train), str(infer)
-    (folder / gates.CARD).write_text(task_card.text_of(card))
+    (folder / CARD).write_text(task_card.text_of(card))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def mapped(sample: Callable[[str], Sample], tmp_path_factory: pytest.TempPathFac
     ran = run_command("diagnose.py", *where)
     assert ran.returncode == 0, ran.stderr
     write_card(folder, pair.train, pair.infer)
-    for name in (gates.RESULTS, gates.CONCLUSION):
+    for name in (RESULTS, REPLAY, CONCLUSION):
         (folder / name).unlink()
     return folder
 
@@ -207,7 +208,7 @@ def test_a_proposal_for_another_dump_is_made_anew(work: Path, tmp_path: Path, sa
     side = copy_side(sample(PAIR).train, tmp_path / "train")
     edit_json(unit_of(side) / "dump.json", lambda dump: dump["data"].popitem())
     write_card(work, side, sample(PAIR).infer)
-    run_command("probe_dump.py", "--train", side, "--infer", sample(PAIR).infer, "--output", work / gates.PROBE)
+    run_command("probe_dump.py", "--train", side, "--infer", sample(PAIR).infer, "--output", work / PROBE)
     assert "another train dump" in only(work).line
     repaired(work, "propose_mapping.py")
 
@@ -223,7 +224,7 @@ def test_from_an_empty_folder_to_an_answer_without_a_hand_written_row(sample: Ca
         ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path)
         assert ran.returncode == 0, (command, ran.stderr)
         done.append(Path(shlex.split(command)[1]).name)
-    assert done == ["probe_dump.py", "propose_mapping.py", "analyze_dump_boundaries.py", "conclude.py"]
+    assert done == ["probe_dump.py", "propose_mapping.py", "analyze_dump_boundaries.py", "replay_boundaries.py", "conclude.py"]
 
 
 def test_the_next_command_after_the_probe_needs_no_rows(work: Path) -> None:

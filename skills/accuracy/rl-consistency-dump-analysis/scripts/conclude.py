@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draw everything in a folder together into one conclusion: what differs, what it means, what would decide (stage 7)."""
+"""Draw everything in a folder together into one conclusion: what differs, what it means, what would decide (stages 6 and 7)."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,8 @@ except ModuleNotFoundError:
     print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr)
     sys.exit(2)
 
-EPILOG = f"""reads:   boundary_results.json and, where they are there, semantic_mapping.json and probe.json of --workdir;
+EPILOG = f"""reads:   boundary_results.json and, where they are there, semantic_mapping.json, replay_results.json and probe.json
+         of --workdir;
          --train-log: text with key:value or key=value pairs, printed dicts or JSON lines; keys that end in
          prefill_logprob_diff_mean (max, std), rollout_probs_diff_mean (max, std, valid), train_rollout_logprob_abs_diff
 writes:  conclusion.json (--output; default: in --workdir)

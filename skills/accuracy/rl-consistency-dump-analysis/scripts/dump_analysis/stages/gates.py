@@ -1,31 +1,24 @@
-"""Whether a stage is done: the gates of stages 0, 1, 2, 3 and 7, each with those before it."""
+"""Whether a stage is done: the gates of all stages that have one, each with those before it; here stages 1, 2 and 3 themselves."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 from msprobe_files.errors import DumpError
 
-from dump_analysis import conclusion, divergence
-from dump_analysis.artefacts import io
+from dump_analysis import divergence
 from dump_analysis.artefacts.boundary_results import GAPS, BoundaryResult, BoundaryResults, SidesOperand
-from dump_analysis.artefacts.common import SideLabel, Worded
-from dump_analysis.artefacts.conclusion import Conclusion, EndToEndMetric, LogMetric
+from dump_analysis.artefacts.common import SideLabel
 from dump_analysis.artefacts.probe import Probe, SideFacts
-from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG, check_consistent
+from dump_analysis.pipeline import MAPPING, PROBE, RESULTS, check_consistent
 from dump_analysis.sides import EMPTY_CHECKS, Side
 
-from . import scope
-from .workdir import CARD, LABELS, Workdir
+from . import concluded, recomputed, scope
+from .workdir import CARD, LABELS, Missing, Workdir, named, says
 
-_SHOWN = 4  # names in one line
 # What a probe remarks where a unit is not complete; where none of it holds, dump.json tells the order of the ends.
 _CUT_DECLARED = frozenset({"no_dump_json", "run_killed", "interrupted", "missing_files"})
-
-Missing = Iterator[tuple[str, str]]
 
 
 class Gap(NamedTuple):
@@ -58,7 +51,7 @@ def check(stage: int, folder: Path) -> Gate:
     Raises DumpError where the stage has no gate here, the folder is not there, or a file in it cannot be read.
     """
     if stage not in GATES:
-        raise DumpError(f"Cannot check stage {stage}: this release has gates for the stages 0, 1, 2, 3 and 7. Check one of them.")
+        raise DumpError(f"Cannot check stage {stage}: this release has gates for the stages {_LISTED}. Check one of them.")
     if not folder.is_dir():
         raise DumpError(f"Cannot check stage {stage}: there is no folder {folder}. Check --workdir, or make it and begin with stage 0.")
     work = Workdir(folder)
@@ -112,10 +105,10 @@ def _mapped(work: Workdir) -> Missing:
     mend = f"in {work.shown(MAPPING)}, then run: {work.check(2)}"
     groundless = [row.boundary for row in [*mapping.boundaries, *mapping.weights] if not row.basis]
     if groundless:
-        yield f"{MAPPING}: rows without a basis: {_names(groundless)}", f'Write what joins them ("declared": you) {mend}'
-    silent = [row.boundary for row in mapping.evidence_missing if not _says(row.reason)]
+        yield f"{MAPPING}: rows without a basis: {named(groundless)}", f'Write what joins them ("declared": you) {mend}'
+    silent = [row.boundary for row in mapping.evidence_missing if not says(row.reason)]
     if silent:
-        yield f"{MAPPING}: evidence_missing without a reason: {_names(silent)}", f"Write the reasons {mend}"
+        yield f"{MAPPING}: evidence_missing without a reason: {named(silent)}", f"Write the reasons {mend}"
     joined = mapping.tokens.coverage if mapping.tokens else None
     if joined is not None and not 0 < joined.joined <= min(joined.train, joined.infer):
         what = f"{joined.joined} tokens are joined of {joined.train} of train and {joined.infer} of infer"
@@ -172,11 +165,11 @@ def _of_the_results(work: Workdir, results: BoundaryResults, again: str) -> Miss
     wrong = [row.boundary for row in every if row.reason is not None and row.reason.kind in _OF_THE_MAPPING]
     if wrong and results.overall != "not_run":
         mend = f"Mend them in {work.shown(MAPPING)}, then run: {work.complete()}"
-        yield f"{RESULTS}: rows of the mapping do not fit the dumps: {_names(wrong)}", mend
-    silent = [row.boundary for row in every if row.status in GAPS and not _says(row.reason)]
+        yield f"{RESULTS}: rows of the mapping do not fit the dumps: {named(wrong)}", mend
+    silent = [row.boundary for row in every if row.status in GAPS and not says(row.reason)]
     if silent:
         write = f"Write the reasons of rows that cannot be compared in {work.shown(MAPPING)}, then run: {work.analyze()}"
-        yield f"{RESULTS}: MISSING or evidence_missing without a reason: {_names(silent)}", write
+        yield f"{RESULTS}: MISSING or evidence_missing without a reason: {named(silent)}", write
 
 
 def _of_the_mapping(
@@ -184,11 +177,11 @@ def _of_the_mapping(
 ) -> Missing:
     if work.digest(MAPPING) != results.mapping.digest:
         yield f"{RESULTS} was made from another mapping than {MAPPING}, or that was edited since", again
-    named = {result.boundary for result in every}
+    have = {result.boundary for result in every}
     rows = [row.boundary for row in [*mapping.boundaries, *mapping.weights]] + [row.boundary for row in mapping.evidence_missing]
-    left = [boundary for boundary in rows if boundary not in named]
+    left = [boundary for boundary in rows if boundary not in have]
     if left:
-        yield f"{RESULTS} has no result for rows of {MAPPING}: {_names(left)}", again
+        yield f"{RESULTS} has no result for rows of {MAPPING}: {named(left)}", again
 
 
 def _of_the_dumps(work: Workdir, results: BoundaryResults, again: str) -> Missing:
@@ -203,73 +196,13 @@ def _of_the_dumps(work: Workdir, results: BoundaryResults, again: str) -> Missin
             yield f"{RESULTS} is of another {label} dump than {PROBE}", repair
 
 
-# --- stage 7 ---
-
-
-def _concluded(work: Workdir) -> Missing:
-    found = work.read(CONCLUSION, Conclusion)
-    if found is None:
-        yield f"{CONCLUSION} is missing", f"Run: {work.conclude([])}"
-        return
-    inputs = {one.label: one.digest for one in found.inputs}
-    again = f"Run: {work.conclude(list(inputs))}"
-    gaps = list(_of_the_conclusion(work, found, inputs, again))
-    yield from gaps
-    if not gaps and (made := _made_again(work, found)) is not None and io.text_of(made) != io.text_of(found):
-        yield f"{CONCLUSION} is not what follows from {RESULTS}: it was edited", again
-
-
-def _of_the_conclusion(work: Workdir, found: Conclusion, inputs: dict[str, str], again: str) -> Missing:
-    for name in (RESULTS, MAPPING, PROBE):
-        if work.has(name) and inputs.get(name) != work.digest(name):
-            yield f"{CONCLUSION} was made from another {name}, or that was made or edited since", again
-    if work.has(REPLAY) and inputs.get(REPLAY) != work.digest(REPLAY):
-        yield f"{CONCLUSION} does not rest on {REPLAY} as it is now", f"Run: {work.replay()}; then: {work.conclude(list(inputs))}"
-    if work.log() is not None and TRAIN_LOG not in inputs:
-        yield f"{CONCLUSION} holds no metrics, though {CARD} names a training log", again
-    if found.overall == "not_run":
-        yield f"{CONCLUSION} says not_run: nothing was compared", f"Mend the rows in {work.shown(MAPPING)}, then run: {work.analyze()}"
-    for finding in found.findings:
-        if not any(_says(sentence) for sentence in finding.evidence):
-            yield f"{CONCLUSION}: finding {finding.id} at {finding.boundary} states no evidence", again
-    said = sum(_says(sentence) for sentence in found.summary)
-    if said != 3 or len(found.summary) != 3:
-        yield f"{CONCLUSION}: the summary has {said} sentences, not three", again
-    for name, metric in (("prefill_logprob_diff", found.metrics.prefill_logprob_diff), ("e2e", found.metrics.e2e)):
-        if _stated(metric) and (metric.source is None or TRAIN_LOG not in inputs):
-            yield f"{CONCLUSION}: metrics.{name} does not come from a training log", again
-
-
-def _made_again(work: Workdir, found: Conclusion) -> Conclusion | None:
-    """The conclusion that follows from what is here now; None where that cannot be read or was changed since."""
-    results, facts = work.read(RESULTS, BoundaryResults), work.read(PROBE, Probe)
-    inputs = {one.label: one.digest for one in found.inputs}
-    current = all(inputs.get(name) == (work.digest(name) if work.has(name) else None) for name in (RESULTS, MAPPING, PROBE, REPLAY))
-    replay = work.read(REPLAY, ReplayResults)
-    if results is None or not current:
-        return None
-    for label in LABELS:
-        known: SideFacts | None = getattr(facts, label) if facts else None
-        if facts is not None and known is not None and known.digest != getattr(results, label).digest:
-            facts = msgspec.structs.replace(facts, **{label: None})
-    return conclusion.conclude(results, work.mapping(), facts, found.inputs, found.metrics, replay)
-
-
-def _stated(metric: LogMetric | EndToEndMetric) -> bool:
-    """Whether a metric holds anything that only a log can tell."""
-    numbers = (metric.mean, metric.max, metric.std)
-    return metric.status != "evidence_missing" or bool(metric.by_step) or any(number is not None for number in numbers)
-
-
-GATES: dict[int, Callable[[Workdir], Missing]] = {0: scope.gate, 1: _probed, 2: _mapped, 3: _compared, 7: _concluded}
-
-
-# --- words ---
-
-
-def _says(sentence: Worded | None) -> bool:
-    return sentence is not None and bool(sentence.text.strip())
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" … ({len(names)} in all)" if len(names) > _SHOWN else "")
+GATES: dict[int, Callable[[Workdir], Missing]] = {
+    0: scope.gate,
+    1: _probed,
+    2: _mapped,
+    3: _compared,
+    4: recomputed.gate,
+    6: concluded.hypotheses,
+    7: concluded.gate,
+}
+_LISTED = ", ".join(map(str, GATES))

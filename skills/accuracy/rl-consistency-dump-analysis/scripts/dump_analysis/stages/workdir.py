@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from msprobe_files.units import UnitPlace
 
 from dump_analysis import sides
 from dump_analysis.artefacts import io, semantic_mapping
+from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
 from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG
 from dump_analysis.sides import Side
@@ -28,6 +29,9 @@ _GIVEN_TO_CONCLUDE = {
     "train config": '--train-config "$TRAIN_CONFIG"',
     "infer config": '--infer-config "$INFER_CONFIG"',
 }
+
+Missing = Iterator[tuple[str, str]]  # what shuts a gate, and its repair
+_SHOWN = 4  # names in one line
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -152,7 +156,9 @@ class Workdir:
             0: self.probe(),
             1: self.diagnose(),
             2: self.analyze(),
-            3: self.conclude([]),
+            3: self.replay(),
+            4: self.conclude([]),
+            6: self.check(7),
             7: f"read {self.shown(CONCLUSION)} and answer the user",
         }[stage]
 
@@ -194,3 +200,16 @@ def of_folder(place: UnitPlace, what: str) -> int | None:
 def may_be(place: UnitPlace, what: str, wanted: Any) -> bool:
     """Whether a unit may be the one of this step or rank: where one of the two is not told, it may."""
     return None in (number(wanted), of_folder(place, what)) or number(wanted) == of_folder(place, what)
+
+
+# --- words ---
+
+
+def says(sentence: Worded | None) -> bool:
+    """Whether there is a sentence that says anything."""
+    return sentence is not None and bool(sentence.text.strip())
+
+
+def named(names: Sequence[str]) -> str:
+    """Names in one line, the first few of them."""
+    return ", ".join(names[:_SHOWN]) + (f" … ({len(names)} in all)" if len(names) > _SHOWN else "")
