@@ -314,7 +314,7 @@ def test_c03_only_what_differs_before_the_differing_id_stays_open(tmp_path: Path
     if onset is None:
         assert kinds.keys() == {"input_ids"}
     else:
-        assert found.findings()[1] == ("layers.0.input_norm.out", "unknown", [0])
+        assert found.findings()[1] == ("layers.0.input_norm.out", "unknown", [0, 1, 2])
         told = next(item for item in found.conclusion["findings"][1]["evidence"] if item["kind"] == "before_inputs")
         assert told["values"] == {"boundary": "layers.0.input_norm.out", "onset": onset, "names": ["input_ids"], "token": at}
 
@@ -324,7 +324,8 @@ def test_c03_a_differing_id_is_a_finding_and_the_comparison_goes_on(sample: Call
     faulty, clean = sample("qwen2-hf-vllm-token_diff"), sample("qwen2-hf-vllm-clean")
     found = diagnose(faulty.train, faulty.infer, tmp_path / "out")
     assert found.code == 1
-    assert found.findings() == [("input_ids", "logic", []), ("layers.0.attn_core.out", "unknown", [0])]
+    attention, norms = ("layers.0.attn_core.out", "unknown", [0, 1, 2]), ("layers.0.post_norm.out", "rounding", [0, 1, 2])
+    assert found.findings() == [("input_ids", "logic", []), attention, norms]
     assert found.verdicts()["embedding.out"]["where"]["onset_token"] == 11
     assert found.verdicts()["layers.0.attn_core.out"]["where"]["onset_token"] < 11  # as in the clean pair
     known = diagnose(clean.train, clean.infer, tmp_path / "clean")

@@ -131,3 +131,13 @@ def test_too_few_elements_name_nothing() -> None:
     x, weight = drawn(7)
     recorded = bf16(np.random.default_rng(8).standard_normal((2, COLUMNS)))
     assert linear(recorded, x[:2], weight, Where((0, 1), tuple(range(COLUMNS)), 2, COLUMNS)) is None
+
+
+def test_a_module_that_is_left_out_is_named() -> None:
+    x = bf16(np.random.default_rng(9).standard_normal((ROWS, COLUMNS)))
+    weights = {"weight": matrix("weight", np.full((1, COLUMNS), 1.5))}
+    work = Work("norm", (), ("rms_norm",), matrix("out", x), (matrix("x", x),), weights, "recorded", (), "pre_call")
+    formula = FORMULAS["rms_norm"]
+    told = named(work, Trial(formula, formula.variants[0], {"eps": 1e-6}), "bfloat16", everywhere(), "infer")
+    assert told is not None
+    assert (told.kind, told.values["name"]) == ("replay_fits_unchanged", "x")

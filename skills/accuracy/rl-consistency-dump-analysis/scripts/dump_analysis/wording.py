@@ -982,6 +982,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "on {side} the sum follows if {name} is multiplied by {factor} before it is added (possible: {low} to {high})",
         "若在相加之前把 {name} 乘以 {factor}，{side} 侧的和即可得出（可能的取值：{low} 至 {high}）",
     ),
+    "replay_fits_unchanged": (
+        "{side} hands out {name} unchanged, as if the module were left out",
+        "{side} 原样输出 {name}，如同跳过了该模块",
+    ),
     "replay_fits_without": ("on {side} the sum follows if {name} is left out", "若去掉 {name}，{side} 侧的和即可得出"),
     "replay_fits_columns": (
         "on {side} it follows if columns {at} are multiplied by {factors}",

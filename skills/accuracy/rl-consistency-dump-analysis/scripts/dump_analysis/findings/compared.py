@@ -61,7 +61,7 @@ def onset(inputs: Sequence[BoundaryResult]) -> int | None:
     return min(known) if known and len(known) == len(onsets) else None
 
 
-def _begins(result: BoundaryResult) -> int | None:
+def begins(result: BoundaryResult) -> int | None:
     """The first token that differs at a boundary behind the inputs; None where none does, or where it is not known."""
     behind = result.boundary not in INPUTS and result.status in DIVERGED
     return result.where.onset_token if behind and result.where is not None else None
@@ -71,21 +71,24 @@ def before(boundaries: Sequence[BoundaryResult], start: int | None) -> BoundaryR
     """The first boundary that differs at tokens before the inputs do; None where it is not known where these begin."""
     if start is None:
         return None
-    return next((result for result in boundaries if (begins := _begins(result)) is not None and begins < start), None)
+    return next((result for result in boundaries if (first := begins(result)) is not None and first < start), None)
 
 
 def of_input(result: BoundaryResult, start: int | None, boundaries: Sequence[BoundaryResult], modules: dict[str, Modules]) -> Finding:
     cause = word("inputs_differ", names=result.boundary)
-    behind = sum((begins := _begins(other)) is not None and start is not None and begins >= start for other in boundaries)
+    behind = sum((first := begins(other)) is not None and start is not None and first >= start for other in boundaries)
     told = [evidence(result)] + ([word("may_be_of_inputs", n=behind, token=start, names=result.boundary)] if behind else [])
     return finding([result], modules, character="logic", cause=cause, evidence=told, confirmed_by="inputs")
 
 
 def apart_before(result: BoundaryResult, inputs: Sequence[BoundaryResult], start: int | None, modules: dict[str, Modules]) -> Finding:
     """What differs at tokens before the inputs do is not their effect, and as open as any first divergence."""
-    names = [each.boundary for each in inputs]
-    why = word("before_inputs", boundary=result.boundary, onset=_begins(result), names=names, token=start)
-    return opened(result, why, modules)
+    return opened(result, before_inputs(result, inputs, start), modules)
+
+
+def before_inputs(result: BoundaryResult, inputs: Sequence[BoundaryResult], start: int | None) -> Worded:
+    """That a boundary differs at tokens before the inputs do."""
+    return word("before_inputs", boundary=result.boundary, onset=begins(result), names=[each.boundary for each in inputs], token=start)
 
 
 def of_nonfinite(result: BoundaryResult, modules: dict[str, Modules]) -> Finding:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dump_analysis.artefacts.boundary_results import BoundaryResults
+from dump_analysis.artefacts.boundary_results import BoundaryResult, BoundaryResults
 from dump_analysis.artefacts.common import Modules
 from dump_analysis.artefacts.conclusion import Finding
 from dump_analysis.artefacts.replay_results import ReplayResults
@@ -34,7 +34,8 @@ def find(
         found.append(compared.of_nonfinite(alone, modules))
     found += [compared.of_weight(weight, modules) for weight in weights.differing]
     if replay is not None:
-        found += replayed.of_replay(replayed.seen(replay, results.boundaries), modules)
+        by_replay = replayed.of_replay(replayed.seen(replay, results.boundaries), modules, start)
+        found += [_beside_inputs(finding, results.boundaries[places[finding.boundary]], inputs, start) for finding in by_replay]
     first = results.first_divergence
     explained = {boundary for finding in found for boundary in finding.boundaries}
     explained |= {made_by(boundary) for boundary in explained}
@@ -48,3 +49,10 @@ def find(
     found = [compared.with_growth(finding, first, results.boundaries) for finding in found]
     found.sort(key=lambda finding: places.get(finding.boundary, places.get(made_by(finding.boundary), len(places))))
     return [msgspec.structs.replace(finding, id=f"F{number}") for number, finding in enumerate(found, 1)]
+
+
+def _beside_inputs(finding: Finding, result: BoundaryResult, inputs: Sequence[BoundaryResult], start: int | None) -> Finding:
+    """What is not decided says that it begins before the inputs part, where they do."""
+    if finding.character != "unknown" or not inputs or start is None or compared.begins(result) is None:
+        return finding
+    return msgspec.structs.replace(finding, evidence=[*finding.evidence, compared.before_inputs(result, inputs, start)])

@@ -14,7 +14,7 @@ from dump_analysis.artefacts.common import Modules, Worded
 from dump_analysis.artefacts.conclusion import ChainLink, Finding, Fix, RuledOut, Size
 from dump_analysis.artefacts.replay_results import ConfigValue, ModuleReplay, ReplayResults
 from dump_analysis.boundaries import layer_of, place_of
-from dump_analysis.findings.compared import evidence
+from dump_analysis.findings.compared import begins, evidence
 from dump_analysis.findings.making import finding
 from dump_analysis.findings.variants import in_words
 from dump_analysis.replay.places import module_of
@@ -23,6 +23,7 @@ from dump_analysis.wording import word
 # Evidence that says which cause a verdict has, what names it best first, and which of its values modules of one cause have alike.
 _CAUSES = {
     "replay_fits_offsets": ("side",),
+    "replay_fits_unchanged": ("side",),
     "replay_fits_without": ("side",),
     "replay_fits_addend": ("side", "factor"),
     "replay_fits_gain": ("side", "factor"),
@@ -53,14 +54,23 @@ def seen(replay: ReplayResults, boundaries: Sequence[BoundaryResult]) -> list[Se
     return [Seen(module, result) for module, result in found if module is not None]
 
 
-def of_replay(found: Sequence[Seen], modules: dict[str, Modules]) -> list[Finding]:
-    """The findings that rest on replay. Weights that differ are findings of their own, and none of these."""
+def of_replay(found: Sequence[Seen], modules: dict[str, Modules], inputs_part_at: int | None = None) -> list[Finding]:
+    """The findings that rest on replay. Weights that differ are findings of their own, and none of these.
+
+    ``inputs_part_at``: the token from which ids or positions differ: what is not decided and differs only from there on may follow from
+    that.
+    """
     groups = _together(one for one in found if one.module.verdict == "logic" and _cause_of(one) is not None)
     made = [_with_chain(_logic(group, modules), group, found) for group in groups]
     rounded = _groups((one for one in found if one.module.verdict == "rounding" and _adds(one)), _rounding_key)
     made += [_with_chain(_rounding(group, modules), group, found) for group in rounded]
-    left = _groups((one for one in found if one.module.verdict == "unknown" and one.result.status in DIVERGED), _unknown_key)
+    left = _groups((one for one in found if one.module.verdict == "unknown" and _is_open(one.result, inputs_part_at)), _unknown_key)
     return made + [_unknown(group, modules) for group in left]
+
+
+def _is_open(result: BoundaryResult, inputs_part_at: int | None) -> bool:
+    first = begins(result)
+    return result.status in DIVERGED and (inputs_part_at is None or first is None or first < inputs_part_at)
 
 
 # --- taking together ---

@@ -135,7 +135,8 @@ class SideNodes:
     ``picked``: numbers of the sampled tokens among the joined ones.  ``ids``, ``positions``: operands of the joined tokens.
     ``tails``: float outputs whose rows are not the tokens.  ``nodes``: in the order in which they were found.
     ``sums``: id of a node -> the nodes that it is the sum of.  ``layers``: how often the repeating block occurs.
-    ``at``: (entry, io, path) -> the node recorded or cut there.  ``known``: digest -> node.
+    ``at``: (entry, io, path) -> the node recorded or cut there.  ``known``: digest -> node, the latest.  ``owners``: entries with
+    parameters.
     """
 
     records: SideRecords
@@ -149,6 +150,10 @@ class SideNodes:
     layers: int = 0
     at: dict[tuple[str, str, str], Node] = field(default_factory=dict)
     known: dict[tuple[tuple[int, ...], bytes], Node] = field(default_factory=dict)
+    owners: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.owners = frozenset(parameter.entry for parameter in self.records.parameters)
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -162,8 +167,10 @@ def add(side: SideNodes, node: Node) -> Node | None:
     """
     if not node.sample.any():
         return None
-    known = side.known.setdefault(key_of(node.sample), node)
-    spot = node.spots[0]
+    key, spot = key_of(node.sample), node.spots[0]
+    known = side.known.setdefault(key, node)
+    if known is not node and _was_skipped(side, known, spot):
+        known = side.known[key] = node
     if known is node:
         side.nodes.append(node)
     else:
@@ -175,6 +182,15 @@ def add(side: SideNodes, node: Node) -> Node | None:
             known.sources, known.combine, known.kind = node.sources, node.combine, node.kind
     side.at.setdefault((spot.entry, spot.io, spot.path), known)
     return known
+
+
+def _was_skipped(side: SideNodes, known: Node, spot: Spot) -> bool:
+    """Whether a module that has parameters hands out what it was handed: it makes a value of its own, equal or not.
+
+    Else a norm that is left out on one side would bear the name of the projection before it.
+    """
+    returned = spot.io == "output" and spot.path == "0" and spot.leaf and spot.entry in side.owners
+    return returned and any(other.entry == spot.entry and other.io != "output" for other in known.spots)
 
 
 def key_of(sample: Array) -> tuple[tuple[int, ...], bytes]:
