@@ -75,10 +75,14 @@ ORDERS: dict[str, Sums] = {"forward": arithmetic.product, "backward": backward, 
 
 
 def linear(dtype: str, seed: int, rounding: str, sums: Sums = arithmetic.product) -> Recorded:
-    """[TOKENS, WIDTH] to [TOKENS, ROWS]; rounding: a variant of the formula, or the fault "bias_missing"."""
-    to = DTYPES[dtype]
-    x, weight = values(seed, TOKENS, WIDTH, dtype=dtype), values(seed + 1, ROWS, WIDTH, dtype=dtype, scale=0.2)
-    bias = values(seed + 2, ROWS, dtype=dtype)
+    """[TOKENS, WIDTH] to [TOKENS, ROWS]; rounding: a variant of the formula, or the fault "bias_missing"; "cast_first": of float32."""
+    to, stored = DTYPES[dtype], "float32" if rounding.startswith("cast_first") else dtype
+    x, weight = values(seed, TOKENS, WIDTH, dtype=stored), values(seed + 1, ROWS, WIDTH, dtype=stored, scale=0.2)
+    bias = values(seed + 2, ROWS, dtype=stored)
+    if stored != dtype:
+        y = sums(x.to(to), weight.to(to)) + (bias.to(to).float() if rounding.endswith("bias_in_acc") else 0.0)
+        kept = {"weight": weight, "bias": bias} if rounding.endswith("bias_in_acc") else {"weight": weight}
+        return recorded((x,), kept, (y.to(to),))
     if rounding.startswith("partials"):
         parts = int(rounding.split("_")[1])
         first, *rest = (sums(a, b).to(to) for a, b in zip(x.chunk(parts, 1), weight.chunk(parts, 1), strict=True))
@@ -93,18 +97,35 @@ def linear(dtype: str, seed: int, rounding: str, sums: Sums = arithmetic.product
     return recorded((x,), {"weight": weight} if rounding == "plain" else {"weight": weight, "bias": bias}, (y.to(to),))
 
 
-def rms_norm(dtype: str, seed: int, rounding: str, *, eps: float = EPS, scale: float = 1.0, heads: bool = False) -> Recorded:
-    """Norms of [TOKENS, WIDTH]; rounding: a variant of the formula, or "second_input_lost+..."."""
+def fp8_linear(dtype: str, seed: int) -> Recorded:
+    """[TOKENS, WIDTH] to [TOKENS, ROWS] of operands that torch casts to e4m3, scaled by token and by row of the weight."""
+    given = linear(dtype, seed, "bias_in_acc")
+    x, weight, bias = (torch.from_numpy(part).float() for part in (given.given.inputs[0], *given.given.weights.values()))
+    scales = [part.abs().amax(1, keepdim=True) / 448.0 for part in (x, weight)]
+    small = [(part / scale).to(torch.float8_e4m3fn).float() for part, scale in zip((x, weight), scales, strict=True)]
+    y = arithmetic.product(*small) * scales[0] * scales[1].T + bias
+    return given._replace(outputs=(wide(y.to(DTYPES[dtype])),))
+
+
+def rms_norm(
+    dtype: str, seed: int, rounding: str, *, eps: float = EPS, scale: float = 1.0, heads: str = "", wide_gain: bool = False
+) -> Recorded:
+    """Norms of [TOKENS, WIDTH]; rounding: a variant of the formula, or "second_input_lost+...".
+
+    heads: "one" gain for all heads or "each" its own; wide_gain: it is of float32, whatever the dtype.
+    """
     to = DTYPES[dtype]
     x, other = (values(seed + at, TOKENS, WIDTH, dtype=dtype, scale=scale) for at in (0, 1))
     offset = 1.0 if rounding.startswith("1+w") else 0.0
-    weight = values(seed + 2, HEAD if heads else WIDTH, dtype=dtype, scale=0.2, mean=1.0 - offset)
+    shape = {"": (WIDTH,), "one": (HEAD,), "each": (WIDTH // HEAD, HEAD)}[heads]
+    weight = values(seed + 2, *shape, dtype="float32" if wide_gain else dtype, scale=0.2, mean=1.0 - offset)
     *before, rounding = rounding.removeprefix("1+w+").split("+")
     total = x.float() if before in ([], ["second_input_lost"]) else x.float() + other.float()
     stored = total.to(to)
     if before == ["add_rounded"]:
         total = stored.float()
-    normed = _normed(total.view(-1, len(weight)), weight.float() + offset, to, rounding, eps).view(x.shape)
+    rows = total.view(TOKENS, -1, weight.shape[-1])
+    normed = _normed(rows, weight.float() + offset, to, rounding, eps).view(x.shape)
     inputs, outputs = ((x, other), (normed, stored)) if before else ((x,), (normed,))
     return recorded(inputs, {"weight": weight}, outputs, eps=EPS)
 
@@ -114,8 +135,30 @@ def _normed(x: Tensor, gain: Tensor, to: torch.dtype, rounding: str, eps: float)
         mean = arithmetic.row_sum(x * x) / torch.tensor(float(x.shape[-1]))
         inverse = arithmetic.inverse_root(mean + eps).to(to).float()
         return ((x * inverse).to(to).float() * gain).to(to)
+    if rounding == "all_rounded":
+        mean = arithmetic.row_sum((x * x).to(to).float()) / torch.tensor(float(x.shape[-1]))
+        inverse = arithmetic.inverse_root((mean.to(to).float() + eps).to(to).float()).to(to).float()
+        return ((x * inverse).to(to).float() * gain).to(to)
     y = arithmetic.normalised(x, eps)
+    if rounding.startswith("cast_to"):
+        return y.to(DTYPES[rounding.split("_")[2]]).float() * gain
     return ((y.to(to).float() if rounding == "cast_before_weight" else y) * gain).to(to)
+
+
+def norm_linear(dtype: str, seed: int, rounding: str, *, eps: float = EPS, fault: str = "") -> Recorded:
+    """A norm of [TOKENS, WIDTH] and a product, one module; rounding: a variant of the norm and one of the linear; fault: "bias_missing"."""
+    of_norm, _, of_linear = rounding.rpartition("+")
+    of_layer = of_norm.removeprefix("layer_norm+")
+    norm = rms_norm(dtype, seed, of_norm, eps=eps) if of_layer == of_norm else layer_norm(dtype, seed, of_layer)
+    to, weight, bias = DTYPES[dtype], values(seed + 5, ROWS, WIDTH, dtype=dtype, scale=0.2), values(seed + 6, ROWS, dtype=dtype)
+    y = arithmetic.product(torch.from_numpy(norm.outputs[0]).to(to), weight)
+    if of_linear == "bias_after_cast":
+        y = y.to(to).float() + bias.float()
+    elif of_linear == "bias_in_acc" and fault != "bias_missing":
+        y = y + bias.float()
+    weights = {f"norm_{name}": made for name, made in norm.given.weights.items()}
+    weights |= {"weight": wide(weight)} if of_linear == "plain" else {"weight": wide(weight), "bias": wide(bias)}
+    return Recorded(norm.given._replace(weights=weights), (wide(y.to(to)),))
 
 
 def layer_norm(dtype: str, seed: int, rounding: str) -> Recorded:
@@ -142,16 +185,39 @@ def embedding(dtype: str, seed: int, scale: float) -> Recorded:
     return recorded((ids[:, None],), {"weight": table}, (made,), scale=scale)
 
 
-def residual_add(dtype: str, seed: int, rounding: str, addends: int) -> Recorded:
-    """The sum of some [TOKENS, WIDTH]."""
+def residual_add(dtype: str, seed: int, rounding: str, addends: int, multiplier: float = 1.0) -> Recorded:
+    """The sum of some [TOKENS, WIDTH], the second of two times a multiplier; rounding: a variant of the formula."""
     to = DTYPES[dtype]
     inputs = tuple(values(seed + at, TOKENS, WIDTH, dtype=dtype) for at in range(addends))
-    total = inputs[0].float()
-    for one in inputs[1:]:
-        total = total + one.float()
-        if rounding == "stepwise":
+    order = {"stepwise_ends_first": (0, 2, 1), "stepwise_branches_first": (1, 2, 0)}.get(rounding, tuple(range(addends)))
+    total, *rest = (inputs[at].float() for at in order)
+    for one in rest:
+        product = one * torch.tensor(multiplier)
+        total = total + (product.to(to).float() if rounding == "product_rounded" else product)
+        if rounding.startswith("stepwise"):
             total = total.to(to).float()
-    return recorded(inputs, {}, (total.to(to),))
+    return recorded(inputs, {}, (total.to(to),), multiplier=multiplier)
+
+
+def log_probs(
+    dtype: str,
+    seed: int,
+    *,
+    chosen: bool = False,
+    temperature: float = 1.0,
+    scaled: str = "float32",
+    padding: int = 0,
+    padded: bool = False,
+) -> Recorded:
+    """Log-probabilities of ROWS words; scaled: the format of the quotient; padding: nought columns, ``padded`` in the normaliser too."""
+    logits, labels = values(seed, TOKENS, ROWS, dtype=dtype, scale=3.0), torch.arange(TOKENS) * 5 % ROWS
+    scores = (logits.float() / torch.tensor(temperature)).to(DTYPES[scaled]).float()
+    every = torch.cat([scores, torch.zeros(TOKENS, padding)], 1) if padded else scores
+    top = every.amax(1, keepdim=True)
+    made = scores - top - arithmetic.log(arithmetic.row_sum(arithmetic.exp(every - top)))
+    inputs = (logits, *([labels[:, None]] if chosen else []), *([torch.zeros(TOKENS, padding)] if padding else []))
+    made = made.gather(1, labels[:, None]) if chosen else made
+    return recorded(inputs, {}, (made.to(DTYPES[dtype]),), temperature=temperature)
 
 
 def _sigmoid(x: Tensor) -> Tensor:

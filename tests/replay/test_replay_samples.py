@@ -91,9 +91,21 @@ def test_a_side_that_is_not_what_its_configuration_says_is_named(sample: Callabl
     assert (module.train.config["eps"].source, module.infer.config["eps"].source) == ("config", "inferred")
 
 
+def test_a_norm_inside_a_linear_is_held_against_both_modules_of_the_other_side(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """A chain that is judged against the other side's linear alone, whose input is no boundary; and a bound that breaks behind a norm."""
+    results = replayed(sample("qwen2-megatron_te_shaped-sglang-clean"), tmp_path, proposed=True)
+    chains = [module for module in results.modules if module.operator == "norm_linear"]
+    assert [module.module.rpartition(".")[2] for module in chains] == ["q", "k", "v", "gate", "up"] * 2
+    for module in chains:
+        assert module.verdict in ("same", "rounding")
+        assert (module.train.unexplained, module.infer.unexplained) == (0, 0)
+        assert (len(module.train.via), len(module.infer.via)) == (0, 1)
+        assert 1e-6 in (module.train.config["eps"].value, module.infer.config["eps"].value)
+
+
 @pytest.mark.parametrize("name", ["qwen2-megatron_te_shaped-sglang-clean", "qwen3_moe-megatron_tp1-sglang-clean"])
 def test_what_no_formula_knows_is_not_convicted(sample: Callable[[str], Sample], tmp_path: Path, name: str) -> None:
-    """Fused norm and linear, experts: unknown, with what is missing."""
+    """Attention, experts: unknown, with what is missing."""
     results = replayed(sample(name), tmp_path, proposed=True)
     assert verdicts(results, "logic") == []
     assert verdicts(results, "unknown")

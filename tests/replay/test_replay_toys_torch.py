@@ -160,6 +160,66 @@ def test_a_constant_has_its_interval(toys: Toys, tmp_path: Path, side: Side) -> 
     assert found.source == "inferred"
 
 
+LOG_PROBS = Switches((("log_probs", 0),))
+
+
+def test_log_probs_follow_from_the_logits(toys: Toys, tmp_path: Path) -> None:
+    """Labels or logits of another token, on either side: 23 of 24 tokens have one after them."""
+    (module,) = [one for one in replayed(toys.both(LOG_PROBS, LOG_PROBS), tmp_path).modules if one.module == "logprobs"]
+    assert (module.operator, module.verdict) == ("log_prob", "same")
+    assert (module.train.of, module.train.unexplained, module.infer.of, module.infer.unexplained) == (23, 0, 23, 0)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_temperature_is_found_and_the_model_is_right(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """Log-probabilities of divided logits: what differs is their meaning, and neither the model nor a kernel."""
+    results = replayed(toys.pair("temperature", side), tmp_path)
+    assert list(of(results, "logic")) == ["logprobs"]
+    found = {one: getattr(of(results, "logic")["logprobs"], one).config["temperature"] for one in SIDES}
+    assert [found[one].value for one in SIDES] == [0.7 if one == side else 1.0 for one in SIDES]
+    low, high = found[side].interval
+    assert low <= 0.7 <= high
+    assert high - low < 1e-4
+    assert [said.kind for said in of(results, "logic")["logprobs"].would_decide] == ["replay_sampling_decides"]
+    assert list(of(results, "unknown")) == ATTENTION
+    assert list(of(results, "rounding")) == []
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_gains_that_are_stored_less_one_are_the_same_gains(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """1 + w against w: neither a weight that differs nor another function, where the gains that both apply are equal."""
+    less = Switches((("gain_less_one", 0),))
+    results = replayed(toys.both(less) if side == "train" else toys.both(infer=less), tmp_path)
+    assert list(of(results, "logic")) == list(of(results, "rounding")) == []
+    norms = [module for module in results.modules if module.operator == "rms_norm"]
+    assert [module.verdict for module in norms] == ["same"] * (2 * LAYERS + 1)
+    assert {(said.kind, said.values["side"]) for module in norms for said in module.evidence} == {("replay_gain_less_one", side)}
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("side", SIDES)
+def test_one_that_is_added_twice_is_said_so(toys: Toys, tmp_path: Path, side: Side, stored: bool) -> None:
+    """Gains that hold their one already, on a side that stores them as they are, or less one and then adds two."""
+    faulty = Switches((("norm_gain_twice", 1), *((("gain_less_one", 0),) if stored else ())))
+    results = replayed(toys.both(faulty) if side == "train" else toys.both(infer=faulty), tmp_path)
+    assert list(of(results, "logic")) == ["layers.1.input_norm"]
+    said = {(sentence.kind, sentence.values.get("side")) for sentence in of(results, "logic")["layers.1.input_norm"].evidence}
+    assert stored or ("replay_gain_twice", side) in said
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_bias_that_is_handed_on_is_no_bias_lost(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """Outputs with and without a bias mean different things: no fault is named, and none is ruled out there."""
+    handed = Switches((("bias_handed_on", 1),))
+    results = replayed(toys.both(handed) if side == "train" else toys.both(infer=handed), tmp_path)
+    assert list(of(results, "logic")) == []
+    unknown = of(results, "unknown")
+    assert sorted(set(unknown) - set(ATTENTION)) == ["layers.1.k", "layers.1.q", "layers.1.v"]
+    assert [said.kind for said in unknown["layers.1.q"].would_decide] == ["replay_bias_left"]
+    both = of(replayed(toys.both(handed, handed), tmp_path), "same")
+    assert {"layers.1.q", "layers.1.k", "layers.1.v"} <= set(both)
+
+
 def test_padding_is_not_recomputed(toys: Toys, tmp_path: Path) -> None:
     """Rows that the mapping cuts off count nowhere."""
     padded = Switches((("padded", 0),))

@@ -1,9 +1,9 @@
 """Arithmetic that gives the same bits on every CPU.
 
 Only elementwise IEEE 754 operations in an order that this text fixes: add, subtract, multiply, divide and square root are correctly
-rounded everywhere, comparisons, floor and the greatest of a row are exact. No matrix product and no sum of torch (their order is
-the machine's), no exp, sin or cos of torch (their last bit is the library's): products and sums are loops over one index, exp, sin
-and cos are polynomials in float64 that are rounded to float32 at the end. A multiplication and the addition that follows it are two
+rounded everywhere, comparisons, floor, exponents and the greatest of a row are exact. No matrix product and no sum of torch (their order is
+the machine's), no exp, sin or cos of torch (their last bit is the library's): products and sums are loops over one index, exp, log,
+sin and cos are polynomials in float64 that are rounded to float32 at the end. A multiplication and the addition that follows it are two
 calls, so that nothing fuses them. Whatever the shapes, one output element is one chain of operations: a fused matrix gives the bits of
 its parts.
 
@@ -19,6 +19,7 @@ from torch import Tensor
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # ln 2 in two parts, the first so short that n * it is exact
 _HALF_PI_HIGH, _HALF_PI_LOW = 1.57079632673412561417e00, 6.07710050650619224932e-11  # pi / 2 likewise
 _EXP = [1.0 / math.factorial(n) for n in range(14)]
+_ATANH = [1.0 / (2 * n + 1) for n in range(12)]
 _SIN = [(-1.0) ** n / math.factorial(2 * n + 1) for n in range(10)]
 _COS = [(-1.0) ** n / math.factorial(2 * n) for n in range(10)]
 
@@ -81,6 +82,15 @@ def exp(x: Tensor) -> Tensor:
     rest = (wide - power * _LN2_HIGH) - power * _LN2_LOW
     scale = ((power.to(torch.int64) + 1023) << 52).view(torch.float64)
     return (_polynomial(_EXP, rest) * scale).float()
+
+
+def log(x: Tensor) -> Tensor:
+    """The natural logarithm of normal positive numbers: that of the mantissa by the series of the inverse hyperbolic tangent."""
+    mantissa, power = torch.frexp(x.double())
+    low = mantissa < 0.7071067811865476
+    mantissa, power = torch.where(low, 2.0 * mantissa, mantissa), torch.where(low, power - 1, power)
+    ratio = (mantissa - 1.0) / (mantissa + 1.0)
+    return (power * 0.6931471805599453 + 2.0 * ratio * _polynomial(_ATANH, ratio * ratio)).float()
 
 
 def cos_sin(angles: Tensor) -> tuple[Tensor, Tensor]:

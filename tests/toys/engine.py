@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from . import arithmetic, switches, weights
 from .arithmetic import rounded
+from .log_probs import LogProbs
 from .switches import LAYERS, Switches
 from .weights import GROUPS, HEADS, KEY, MIDDLE, QUERY, WIDTH
 
@@ -22,7 +23,7 @@ class _Linear(nn.Module):
         self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(bias) if bias is not None else None
 
-    def forward(self, x: Tensor) -> tuple[Tensor, None]:
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         y = self.multiply(x)
         return rounded(y if self.bias is None else y + self.bias.float()), None
 
@@ -31,10 +32,12 @@ class _Linear(nn.Module):
 
 
 class QKVParallelLinear(_Linear):
-    with_bias = True
+    with_bias, hands_on = True, False
 
-    def forward(self, x: Tensor) -> tuple[Tensor, None]:
-        return super().forward(x) if self.with_bias else (rounded(self.multiply(x)), None)
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        if self.with_bias and not self.hands_on:
+            return super().forward(x)
+        return rounded(self.multiply(x)), self.bias if self.hands_on else None
 
 
 class MergedColumnParallelLinear(_Linear):
@@ -151,6 +154,7 @@ class Qwen2Attention(nn.Module):
         fused = {kind: torch.cat([made[f"layers.{layer}.{name}.{kind}"] for name in ("q", "k", "v")]) for kind in ("weight", "bias")}
         self.qkv_proj = QKVParallelLinear(fused["weight"], fused["bias"])
         self.qkv_proj.with_bias = not on.has("missing_bias", layer)
+        self.qkv_proj.hands_on = on.has("bias_handed_on", layer)
         self.o_proj = RowParallelLinear(made[f"layers.{layer}.o_proj.weight"])
         self.o_proj.partial = on.has("partial_sums", layer)
         self.o_proj.channel = 7 if on.has("one_channel", layer) else None
@@ -158,7 +162,8 @@ class Qwen2Attention(nn.Module):
         self.attn = Attention(layer, on)
 
     def forward(self, positions: Tensor, hidden_states: Tensor) -> Tensor:
-        q, k, v = self.qkv_proj(hidden_states)[0].split([QUERY, KEY, KEY], -1)
+        qkv, bias = self.qkv_proj(hidden_states)
+        q, k, v = (qkv if bias is None else rounded(qkv.float() + bias.float())).split([QUERY, KEY, KEY], -1)
         q, k = self.rotary_emb(positions, q, k)
         projected: Tensor = self.o_proj(self.attn(q, k, v))[0]
         return projected
@@ -197,9 +202,10 @@ class Qwen2DecoderLayer(nn.Module):
         self.self_attn, self.mlp = Qwen2Attention(made, layer, on, rotary), Qwen2MLP(made, layer, on)
         self.input_layernorm = RMSNorm(made[f"layers.{layer}.input_norm.weight"])
         self.input_layernorm.eps = switches.FAULTY_EPS if on.has("eps", layer) else switches.EPS
-        self.input_layernorm.gain_offset = 1.0 if on.has("norm_gain_twice", layer) else 0.0
+        self.input_layernorm.gain_offset = weights.gain_offset(on, layer)
         self.input_layernorm.rounds_before_gain = not on.has("norm_cast_order", layer)
         self.post_attention_layernorm = RMSNorm(made[f"layers.{layer}.post_norm.weight"])
+        self.post_attention_layernorm.gain_offset = float(on.has("gain_less_one"))
         self.post_attention_layernorm.rounds_sum = not on.has("fused_add_unrounded", layer)
         self.post_attention_layernorm.loses_residual = on.has("missing_residual", layer)
 
@@ -221,6 +227,7 @@ class Qwen2Model(nn.Module):
         rotary = RotaryEmbedding(on)
         self.layers = nn.ModuleList(Qwen2DecoderLayer(made, layer, on, rotary) for layer in range(LAYERS))
         self.norm = RMSNorm(made["final_norm.weight"])
+        self.norm.gain_offset = float(on.has("gain_less_one"))
 
     def forward(self, input_ids: Tensor, positions: Tensor) -> Tensor:
         hidden_states, residual = self.embed_tokens(input_ids), None
@@ -246,6 +253,7 @@ class Qwen2ForCausalLM(nn.Module):
         self.lm_head = ParallelLMHead(made["lm_head.weight"])
         self.logits_processor = LogitsProcessor()
         self.logits_processor.rounds = not on.has("head_fp32")
+        self.log_probs = LogProbs(on) if on.has("log_probs") or on.has("temperature") else None
 
     def forward(self, input_ids: Tensor, positions: Tensor) -> Tensor:
         hidden_states: Tensor = self.model(input_ids, positions)
@@ -260,3 +268,5 @@ def run(model: Qwen2ForCausalLM, ids: Tensor, positions: Tensor) -> None:
     """One prefill of one request. ids and positions int64 [tokens]; the model gets its ids as int32."""
     hidden_states = model(ids.to(torch.int32), positions)
     model.compute_logits(hidden_states[-1:])
+    if model.log_probs is not None:  # asked for log-probabilities of the prompt, it makes the other tokens' logits by another call
+        model.log_probs(model.compute_logits(hidden_states[:-1]), ids[1:])

@@ -44,6 +44,7 @@ def rows(on: Pair) -> list[dict[str, Any]]:
         made += [_row(f"layers.{layer}.{name}", _of_trainer(layer, name, on), _of_engine(layer, name, on)) for name in _LAYER]
     made.append(_row("final_norm.out", _train("norm.Qwen2RMSNorm", "output.0", on), _infer("norm.RMSNorm", "output.0", on)))
     made.append(_logits(on))
+    made += [_log_probs(on)] if all(side.has("log_probs") or side.has("temperature") for side in on) else []
     return made + _weight_rows()
 
 
@@ -135,6 +136,11 @@ def _logits(on: Pair) -> dict[str, Any]:
     casts = [[{"op": "cast", "dtype": "float32"}] if any(wide) and not own else [] for own in wide]
     train = _operand("Module.lm_head.Linear.forward.0.output.0", _SQUEEZE, {"op": "slice", "axis": 0, "start": -1}, *casts[0])
     return _row("logits", train, _operand("Module.logits_processor.LogitsProcessor.forward.0.output.0", *casts[1]))
+
+
+def _log_probs(on: Pair) -> dict[str, Any]:
+    name = "Module.log_probs.LogProbs.forward.0.output.0"
+    return _row("logprobs", _operand(name, _SQUEEZE, *_cut_padding(on.train)), _operand(name, *_cut_padding(on.infer)))
 
 
 def _weight_rows() -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 A *fault* makes one side compute another function (or the same with other inputs or weights); a *rounding* variant computes the same
 function and rounds elsewhere, as real kernels do; a *setting* is a property of a model that some faults need, and gives equal values
-where both sides have it (``padded``: also where only one has it).
+where both sides have it (``padded``, ``gain_less_one``: also where only one has it). A *sampling* switch changes what is made of
+logits, and no model.
 
 ``put_in`` is the boundary whose value a switch is the first to change, ``seen`` the first boundary that both sides record and that
 therefore differs: the rotation is recorded by the engine alone, so what is put in there is seen behind the attention. ``N`` stands
@@ -13,13 +14,14 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Side = Literal["train", "infer"]
-Kind = Literal["fault", "rounding", "setting"]
+Kind = Literal["fault", "rounding", "setting", "sampling"]
 
 LAYERS = 3
 EPS, FAULTY_EPS = 1e-6, 1e-5
 ROPE_BASE, FAULTY_ROPE_BASE = 10_000.0, 1_000_000.0
 WINDOW = 8
 PADDING = 4
+TEMPERATURE = 0.7
 
 
 class Switch(NamedTuple):
@@ -78,6 +80,10 @@ _LIST = [
     Switch("padded", "setting", "", "four padding tokens stand before the prompt and are masked; the mapping cuts their rows off"),
     Switch("window", "setting", "", "attention of layer N looks back over 8 keys"),
     Switch("embedding_scaled", "setting", "", "embeddings are multiplied by 7.0625, the square root of 50 in bfloat16"),
+    Switch("log_probs", "setting", "", "log-probabilities of the prompt are made of the logits of all tokens but the last"),
+    Switch("gain_less_one", "setting", "", "gains of norms are stored less one, which is added when they are used"),
+    Switch("bias_handed_on", "setting", "", "q, k and v hand their biases on with their outputs, and attention adds them"),
+    Switch("temperature", "sampling", "logprobs", "logits are divided by 0.7 before the softmax", against="log_probs"),
 ]  # fmt: skip
 SWITCHES = {switch.name: switch for switch in _LIST}
 FAULTS = [switch.name for switch in _LIST if switch.kind == "fault"]

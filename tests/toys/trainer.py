@@ -7,23 +7,26 @@ from torch import Tensor, nn
 
 from . import arithmetic, switches, weights
 from .arithmetic import rounded
+from .log_probs import LogProbs
 from .switches import LAYERS, Switches
 from .weights import HEADS, WIDTH
 
 
 class Linear(nn.Module):
-    """y = x W^T + b, rounded once; ``rounds`` False: not at all."""
+    """y = x W^T + b, rounded once; ``rounds`` False: not at all; ``hands_on``: (x W^T, b), for the caller to add."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(bias) if bias is not None else None
-        self.with_bias, self.partial, self.rounds = True, False, True
+        self.with_bias, self.partial, self.rounds, self.hands_on = True, False, True, False
         self.channel: int | None = None
         self.token: int | None = None
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor | None]:
         y = (arithmetic.partial_products if self.partial else arithmetic.product)(x, self.weight)
+        if self.hands_on:
+            return rounded(y), self.bias
         if self.bias is not None and self.with_bias:
             y = y + self.bias.float()
         if self.channel is not None:
@@ -31,6 +34,11 @@ class Linear(nn.Module):
         if self.token is not None:
             y[..., self.token, :] = y[..., self.token, :] * 1.02
         return rounded(y) if self.rounds else y
+
+
+def _with_bias(made: Tensor | tuple[Tensor, Tensor]) -> Tensor:
+    """What a linear made, with the bias that it may have handed on."""
+    return made if isinstance(made, Tensor) else rounded(made[0].float() + made[1].float())
 
 
 class Embedding(nn.Module):
@@ -102,6 +110,7 @@ class Qwen2Attention(nn.Module):
         )
         for projection in (self.q_proj, self.k_proj, self.v_proj):
             projection.with_bias = not on.has("missing_bias", layer)
+            projection.hands_on = on.has("bias_handed_on", layer)
         self.o_proj = Linear(made[f"{stem}.o_proj.weight"])
         self.o_proj.partial = on.has("partial_sums", layer)
         self.o_proj.channel = 7 if on.has("one_channel", layer) else None
@@ -110,7 +119,8 @@ class Qwen2Attention(nn.Module):
 
     def forward(self, hidden_states: Tensor, position_embeddings: tuple[Tensor, Tensor], attention_mask: Tensor) -> tuple[Tensor, None]:
         shape = (*hidden_states.shape[:-1], -1, WIDTH)
-        q, k, v = (project(hidden_states).view(shape).transpose(1, 2) for project in (self.q_proj, self.k_proj, self.v_proj))
+        projected = (_with_bias(project(hidden_states)) for project in (self.q_proj, self.k_proj, self.v_proj))
+        q, k, v = (one.view(shape).transpose(1, 2) for one in projected)
         stepwise = self.on.has("rope_stepwise")
         q, k = (apply_rotary_pos_emb(x, *position_embeddings, stepwise=stepwise) for x in (q, k))
         rounding = self.on.has("probs_rounded", self.layer)
@@ -145,9 +155,10 @@ class Qwen2DecoderLayer(nn.Module):
         self.self_attn, self.mlp = Qwen2Attention(made, layer, on), Qwen2MLP(made, layer, on)
         self.input_layernorm = Qwen2RMSNorm(made[f"layers.{layer}.input_norm.weight"])
         self.input_layernorm.eps = switches.FAULTY_EPS if on.has("eps", layer) else switches.EPS
-        self.input_layernorm.gain_offset = 1.0 if on.has("norm_gain_twice", layer) else 0.0
+        self.input_layernorm.gain_offset = weights.gain_offset(on, layer)
         self.input_layernorm.rounds_before_gain = not on.has("norm_cast_order", layer)
         self.post_attention_layernorm = Qwen2RMSNorm(made[f"layers.{layer}.post_norm.weight"])
+        self.post_attention_layernorm.gain_offset = float(on.has("gain_less_one"))
         self.fused, self.loses_residual = on.has("fused_add_unrounded", layer), on.has("missing_residual", layer)
 
     def forward(self, hidden_states: Tensor, attention_mask: Tensor, position_embeddings: tuple[Tensor, Tensor]) -> Tensor:
@@ -172,6 +183,7 @@ class Qwen2Model(nn.Module):
         self.embed_tokens = Embedding(made["embedding.weight"], weights.embedding_multiplier(on))
         self.layers = nn.ModuleList(Qwen2DecoderLayer(made, layer, on) for layer in range(LAYERS))
         self.norm = Qwen2RMSNorm(made["final_norm.weight"])
+        self.norm.gain_offset = float(on.has("gain_less_one"))
         self.rotary_emb = Qwen2RotaryEmbedding(on)
         self.on = on
 
@@ -193,9 +205,12 @@ class Qwen2ForCausalLM(nn.Module):
         self.model = Qwen2Model(made, on)
         self.lm_head = Linear(made["lm_head.weight"])
         self.lm_head.rounds = not on.has("head_fp32")
+        self.log_probs = LogProbs(on) if on.has("log_probs") or on.has("temperature") else None
 
     def forward(self, input_ids: Tensor, position_ids: Tensor) -> Tensor:
         logits: Tensor = self.lm_head(self.model(input_ids=input_ids, position_ids=position_ids)["last_hidden_state"])
+        if self.log_probs is not None:
+            self.log_probs(logits[:, :-1], input_ids[:, 1:])
         return logits
 
 

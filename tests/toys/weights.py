@@ -24,7 +24,14 @@ def weights(switches: Switches) -> dict[str, Tensor]:
     for layer in range(LAYERS):
         made.update(_of_layer(f"layers.{layer}", switches, layer))
     made["final_norm.weight"] = _gain("final_norm")
+    if switches.has("gain_less_one"):  # exact: gains lie near 1, and their distance from it has no more digits than they
+        made.update({name: (gain.float() - 1.0).to(torch.bfloat16) for name, gain in made.items() if name.endswith("norm.weight")})
     return made
+
+
+def gain_offset(on: Switches, layer: int) -> float:
+    """What the input norm of a layer adds to its gains; the other norms of the side add what it adds in a clean layer."""
+    return float(on.has("gain_less_one")) + float(on.has("norm_gain_twice", layer))
 
 
 def _of_layer(stem: str, switches: Switches, layer: int) -> dict[str, Tensor]:

@@ -741,9 +741,17 @@ TABLE: dict[str, tuple[str, str]] = {
     "variant_plain": ("float32 accumulation, rounded once", "float32 累加，只舍入一次"),
     "variant_bias_in_acc": ("the bias is added before rounding", "舍入之前加偏置"),
     "variant_bias_after_cast": ("the product is rounded before the bias is added", "乘积先舍入，再加偏置"),
+    "variant_cast_first": ("float32 operands are rounded to the output's format first", "float32 的操作数先舍入为输出的格式"),
     "variant_cast_before_weight": ("the normalised value is rounded before it is multiplied by the weight", "归一化的值先舍入，再乘权重"),
     "variant_cast_after_weight": ("rounded once, after the weight", "乘权重之后只舍入一次"),
     "variant_rstd_rounded": ("the inverse root is rounded", "平方根的倒数先舍入"),
+    "variant_all_rounded": ("every step is rounded, the mean of squares too", "每一步都舍入，平方的均值也是"),
+    "variant_cast_to": (
+        "the normalised value is rounded to {format}, its product with a float32 weight is not",
+        "归一化的值先舍入为 {format}，与 float32 权重之积不再舍入",
+    ),
+    "variant_less_one": ("gains stored less one", "增益减一存储"),
+    "variant_scaled": ("logits divided by the temperature are kept in {format}", "除以温度后的 logits 保存为 {format}"),
     "variant_add_rounded": ("the sum of branch and residual is rounded before it is normalised", "分支与残差之和先舍入，再归一化"),
     "variant_add_unrounded": ("the unrounded float32 sum of branch and residual is normalised", "对未舍入的 float32 分支残差之和做归一化"),
     "variant_act_rounded": ("the activation is rounded before it is multiplied", "激活值先舍入，再相乘"),
@@ -751,6 +759,13 @@ TABLE: dict[str, tuple[str, str]] = {
     "variant_float32_inside": ("float32 inside, rounded once", "内部为 float32，只舍入一次"),
     "variant_stepwise": ("every step is rounded", "每一步都舍入"),
     "variant_rounded_once": ("added in float32, rounded once", "float32 相加，只舍入一次"),
+    "variant_ends_first": (
+        "the stream and the last branch are added first, each sum rounded",
+        "先加残差流与最后一个分支，每次求和都舍入",
+    ),
+    "variant_branches_first": ("the branches are added first, each sum rounded", "先加各分支，每次求和都舍入"),
+    "variant_product_rounded": ("the multiplied branch is rounded before it is added", "乘以系数的分支先舍入，再相加"),
+    "variant_product_float32": ("the branch is multiplied and added in float32, rounded once", "分支的乘与加均为 float32，只舍入一次"),
     "variant_cap_stepwise": ("each step of the soft cap is rounded", "软截断的每一步都舍入"),
     "variant_cap_once": ("the soft cap in float32, rounded once", "软截断为 float32，只舍入一次"),
     # --- statistics and digests ---
@@ -1026,6 +1041,35 @@ TABLE: dict[str, tuple[str, str]] = {
     "replay_config_decides": (
         "which {name} is meant: the model's config.json",
         "应当是哪个 {name}：取决于模型的 config.json",
+    ),
+    # --- replay: norms inside linears, log-probabilities, gains ---
+    "replay_norm_apart": (
+        "{side}: no recorded module returned what {entry} was handed, so that the norm before it is not known",
+        "{side}：没有已记录的模块输出 {entry} 所收到的值，因此不知道其前的归一化",
+    ),
+    "replay_gain_less_one": (
+        "{side} stores its gains less one and adds it when it runs, {other} stores the sum: the gains that both apply are the same",
+        "{side} 存储的是减一后的增益并在运行时加一，{other} 存储的是和：两侧实际使用的增益相同",
+    ),
+    "replay_gain_twice": (
+        "{side} adds one to gains that hold it already: the offset is applied twice",
+        "{side} 对已含一的增益又加了一：偏移被应用了两次",
+    ),
+    "replay_gain_never": (
+        "{side} does not add one to gains that are stored less one",
+        "{side} 没有给减一存储的增益加一",
+    ),
+    "replay_bias_left": (
+        "{side} hands its bias on with its output, the other side adds it: the sum after it, which is recorded elsewhere or not at all",
+        "{side} 把偏置与输出一并交出，另一侧则已加上：取决于其后的和，它记录在别处或没有记录",
+    ),
+    "replay_no_labels": (
+        "{side}: the words whose log-probabilities {entry} returns are not recorded",
+        "{side}：没有记录 {entry} 返回的是哪些词的对数概率",
+    ),
+    "replay_sampling_decides": (
+        "which {name} is meant: the sampling parameters of the rollout",
+        "应当是哪个 {name}：取决于 rollout 的采样参数",
     ),
     # --- training log ---
     "log_lacks": ("{file} states no {keys}", "{file} 中没有 {keys}"),

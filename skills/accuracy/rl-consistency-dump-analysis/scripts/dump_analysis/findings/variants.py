@@ -9,9 +9,12 @@ _WORDED = {
     "plain": "variant_plain",
     "bias_in_acc": "variant_bias_in_acc",
     "bias_after_cast": "variant_bias_after_cast",
+    "cast_first": "variant_cast_first",
     "cast_before_weight": "variant_cast_before_weight",
     "cast_after_weight": "variant_cast_after_weight",
     "rstd_rounded": "variant_rstd_rounded",
+    "all_rounded": "variant_all_rounded",
+    "1+w": "variant_less_one",
     "add_rounded": "variant_add_rounded",
     "add_unrounded": "variant_add_unrounded",
     "act_rounded": "variant_act_rounded",
@@ -19,10 +22,18 @@ _WORDED = {
     "float32_inside": "variant_float32_inside",
     "stepwise": "variant_stepwise",
     "rounded_once": "variant_rounded_once",
+    "stepwise_ends_first": "variant_ends_first",
+    "stepwise_branches_first": "variant_branches_first",
+    "product_rounded": "variant_product_rounded",
+    "product_float32": "variant_product_float32",
     "cap_stepwise": "variant_cap_stepwise",
     "cap_once": "variant_cap_once",
 }
 _PARTIALS = re.compile(r"partials_([0-9]+)_rounded")
+_OF_A_FORMAT = (
+    (re.compile(r"cast_to_([a-z0-9]+)_before_weight"), "variant_cast_to"),
+    (re.compile(r"scaled_([a-z0-9]+)"), "variant_scaled"),
+)
 
 
 def in_words(variant: str) -> Worded | str:
@@ -41,4 +52,7 @@ def _part(name: str) -> Worded | str:
     partials = _PARTIALS.fullmatch(name)
     if partials:
         return word("variant_partials", n=int(partials.group(1)))
+    for pattern, kind in _OF_A_FORMAT:
+        if found := pattern.fullmatch(name):
+            return word(kind, format=found.group(1))
     return word(_WORDED[name]) if name in _WORDED else name

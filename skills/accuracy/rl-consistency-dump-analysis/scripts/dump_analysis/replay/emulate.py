@@ -15,6 +15,7 @@ from dump_analysis.replay.bounds import FLOAT32_ROUNDOFF
 _FORMATS = {"bfloat16": (8, -126, 127), "float16": (11, -14, 15), "float32": (24, -126, 127)}
 _EXPONENT = np.int64(0x7FF0000000000000)
 FORMATS = tuple(_FORMATS)
+GRIDS = ("bfloat16", "float16")  # of 16 bits; the coarser first
 
 
 def to_format(numbers: Array, dtype: str) -> Array:
@@ -39,6 +40,16 @@ def _rounded(numbers: Array, binade: Array, precision: int) -> Array:
     half_even = binade * (1.5 * 2.0 ** (53 - precision))
     found: Array = (numbers + half_even) - half_even
     return found
+
+
+def on_grid(numbers: Array, dtype: str) -> bool:
+    """Whether a format holds every number as it is."""
+    return bool(((to_format(numbers, dtype) == numbers) | np.isnan(numbers)).all())
+
+
+def grid_of(numbers: Array) -> str:
+    """The coarsest format that holds every number as it is: of 16 bits, or float32."""
+    return next((grid for grid in GRIDS if on_grid(numbers, grid)), "float32")
 
 
 def ulp(numbers: Array, dtype: str) -> Array:

@@ -18,13 +18,13 @@ from dump_analysis.boundaries import INPUTS, is_weight
 from dump_analysis.floats import Array
 from dump_analysis.mapping.recorded.cuts import with_ops
 from dump_analysis.replay import places
+from dump_analysis.replay.own_weights import BIAS, HANDED_BIAS, WEIGHT, elements, layout_of, own_weights, parameters
 from dump_analysis.replay.recorded import CannotReplay, Cut, Matrix, beside, cut_of, matrix_of, place_of, value_of
 from dump_analysis.sides import Place, Side
 from dump_analysis.tensors import Files
 from dump_analysis.wording import word
 
 Origin = Literal["recorded", "borrowed", "tied", "absent"]  # tied: the embedding's table, which is the head's weight in many models
-_WEIGHT, _BIAS = "weight", "bias"
 _NORMS = ("rms_norm", "layer_norm")
 
 
@@ -119,7 +119,7 @@ def _scaled_embedding(files: Files, pair: Pair, row: Row, label: str) -> Work:
     given = value_of(files, side, with_ops(_operand(ids, label), Op("reshape", shape=(-1, 1))))
     if given.rows != output.rows:
         raise CannotReplay(word("replay_other_rows", side=side.label, module=places.module_of(row.boundary)))
-    weights = {_WEIGHT: value_of(files, side, _operand(weight, label))}
+    weights = {WEIGHT: value_of(files, side, _operand(weight, label))}
     via, made = (table.record.entry,), release.inputs_are(table.unit)
     return Work(entry_of(row, label) or via[0], via, ("embedding",), output, (given,), weights, "recorded", (), made)
 
@@ -138,24 +138,37 @@ def _of_entry(files: Files, pair: Pair, row: Row, label: str, place: Place) -> W
     side, records = pair.side(label), place.unit.entries[place.record.entry]
     cut = cut_of(side, _operand(row, label))
     weights, origin = _weights(files, pair, row, label, cut)
-    unused = tuple(record.suffix for record in _parameters(records) if record.suffix not in weights)
-    weight = weights.get(_WEIGHT)
+    used = {BIAS if name == HANDED_BIAS else name for name in weights}
+    unused = tuple(record.suffix for record in parameters(records) if record.suffix not in used)
+    weight = weights.get(WEIGHT)
+    if weight is None and not parameters(records) and places.is_norm(row.boundary) and not _has_weight(pair, row):
+        return _norm(files, side, place, cut, {}, "absent", ())
     if weight is None:
-        kind = "replay_no_weight" if _has_weight(pair, row) or _parameters(records) else "replay_no_formula"
+        kind = "replay_no_weight" if _has_weight(pair, row) or parameters(records) else "replay_no_formula"
         raise CannotReplay(word(kind, module=places.module_of(row.boundary)))
     if weight.rows == 1 and cut.width % weight.columns == 0:
         if place.record.suffix != "0":
             raise CannotReplay(word("replay_no_formula", module=places.module_of(row.boundary)))
         cut = cut_of(side, _operand(row, label), weight.columns)
         return _norm(files, side, place, cut, weights, origin, unused)
+    if _is_of_heads(place, weight):
+        cut = cut_of(side, _operand(row, label), weight.rows * weight.columns)
+        return _norm(files, side, place, cut, weights, origin, unused)
     work = _matrix_work(files, side, place, cut, (weights, origin, unused), _last_rows(pair, label))
     return work._replace(operators=(*work.operators, "soft_capped_linear")) if row.boundary == places.LOGITS else work
+
+
+def _is_of_heads(place: Place, weight: Matrix) -> bool:
+    """Whether a matrix is the gains of heads, [heads, D], and no linear's."""
+    records = parameters(place.unit.entries[place.record.entry])
+    own = next((record for record in records if record.suffix == WEIGHT and len(record.shape or ()) == 2), None)
+    return own is not None and own.shape == (weight.rows, weight.columns) and layout_of(place, own) == "heads"
 
 
 def _norm(files: Files, side: Side, place: Place, cut: Cut, weights: dict[str, Matrix], origin: Origin, unused: tuple[str, ...]) -> Work:
     """One weight a column: a norm over the columns, of one input or of the sum of two."""
     output = matrix_of(files, place, cut.width, cut.rows)
-    same = [record for record in _floating_inputs(place) if _elements(record) == _elements(place.record)]
+    same = [record for record in _floating_inputs(place) if elements(record) == elements(place.record)]
     inputs = tuple(matrix_of(files, beside(side, place, record), cut.width, cut.rows) for record in same)
     if not inputs:
         raise CannotReplay(word("replay_no_input", entry=place.record.entry))
@@ -169,13 +182,16 @@ def _matrix_work(files: Files, side: Side, place: Place, cut: Cut, given: Weighe
     """
     weights, origin, unused = given
     output = matrix_of(files, place, cut.width, cut.rows, cut.columns)
-    rows, made = _elements(place.record) // cut.width, release.inputs_are(place.unit)
+    weight, bias = weights[WEIGHT], weights.get(BIAS)
+    if output.columns not in (weight.rows, weight.columns) or (bias is not None and bias.columns != output.columns):
+        raise CannotReplay(word("replay_no_formula", module=place.record.entry))
+    rows, made = elements(place.record) // cut.width, release.inputs_are(place.unit)
     for record in _inputs(place):
         integer = floats.is_integer(record.dtype)
-        width = 1 if integer else weights[_WEIGHT].columns
+        width = 1 if integer else weight.columns
         taken: Array | None = cut.rows
-        if _elements(record) != rows * width:
-            if integer or last is None or len(last) != rows or _elements(record) <= width * int(last.max()) or _elements(record) % width:
+        if elements(record) != rows * width:
+            if integer or last is None or len(last) != rows or elements(record) <= width * int(last.max()) or elements(record) % width:
                 continue
             taken = last[cut.rows]
         inputs = (matrix_of(files, beside(side, place, record), width, taken),)
@@ -193,7 +209,7 @@ def _last_rows(pair: Pair, label: str) -> Array | None:
 
 def _weights(files: Files, pair: Pair, row: Row, label: str, cut: Cut) -> tuple[dict[str, Matrix], Origin]:
     """The entry's own parameters; else those of the place in the mapping; else what the other side has."""
-    own = _own_weights(files, pair.side(label), cut)
+    own = own_weights(files, pair.side(label), cut, is_turned=_is_turned(pair, row, label))
     if own:
         return own, "recorded"
     mapped = _mapped_weights(files, pair, row, label)
@@ -226,38 +242,23 @@ def _weights_of_other(files: Files, pair: Pair, row: Row, other: str) -> dict[st
     """What the other side's entry recorded, if the value is its output."""
     cut = cut_of(pair.side(other), _operand(row, other))
     made = cut.place.record.category == "output" and cut.place.record.entry == entry_of(row, other)
-    return _own_weights(files, pair.side(other), cut) if made else {}
-
-
-def _own_weights(files: Files, side: Side, cut: Cut) -> dict[str, Matrix]:
-    """Weight and bias of the entry that made a cut, the rows of them that make its columns; none where it recorded no weight."""
-    found: dict[str, Matrix] = {}
-    for record in _parameters(cut.place.unit.entries[cut.place.record.entry]):
-        if record.suffix not in (_WEIGHT, _BIAS) or record.shape is None:
-            continue
-        place = beside(side, cut.place, record)
-        if len(record.shape) == 1:
-            picked = cut.columns if record.shape[0] == cut.width else None
-            found[record.suffix] = matrix_of(files, place, record.shape[0], columns=picked)
-        elif len(record.shape) == 2:
-            rows = cut.columns if record.shape[0] == cut.width else None
-            found[record.suffix] = matrix_of(files, place, record.shape[1], rows)
-    return found if _WEIGHT in found else {}
+    return own_weights(files, pair.side(other), cut, is_turned=_is_turned(pair, row, other)) if made else {}
 
 
 def _mapped_weights(files: Files, pair: Pair, row: Row, label: str) -> dict[str, Matrix]:
-    rows = {kind: pair.rows.get(f"{places.module_of(row.boundary)}.{kind}") for kind in (_WEIGHT, _BIAS)}
+    rows = {kind: pair.rows.get(f"{places.module_of(row.boundary)}.{kind}") for kind in (WEIGHT, BIAS)}
     found = {kind: value_of(files, pair.side(label), _operand(own, label)) for kind, own in rows.items() if own is not None}
-    return found if _WEIGHT in found else {}
+    return found if WEIGHT in found else {}
+
+
+def _is_turned(pair: Pair, row: Row, label: str) -> bool:
+    """Whether the mapping turns the matrix of a row's module on a side."""
+    own = pair.rows.get(f"{places.module_of(row.boundary)}.{WEIGHT}")
+    return own is not None and any(op.op == "permute" for source in _operand(own, label).sources for op in source.steps or ())
 
 
 def _has_weight(pair: Pair, row: Row) -> bool:
-    return f"{places.module_of(row.boundary)}.{_WEIGHT}" in pair.weights
-
-
-def _parameters(records: tuple[Record, ...]) -> list[Record]:
-    """The floating parameters that hold anything."""
-    return [record for record in records if record.category == "parameters" and record.file is not None and _elements(record)]
+    return f"{places.module_of(row.boundary)}.{WEIGHT}" in pair.weights
 
 
 def _inputs(place: Place) -> list[Record]:
@@ -267,10 +268,3 @@ def _inputs(place: Place) -> list[Record]:
 
 def _floating_inputs(place: Place) -> list[Record]:
     return [record for record in _inputs(place) if not floats.is_integer(record.dtype)]
-
-
-def _elements(record: Record) -> int:
-    total = 1
-    for size in record.shape or (0,):
-        total *= size
-    return total

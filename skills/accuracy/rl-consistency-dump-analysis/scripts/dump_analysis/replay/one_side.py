@@ -99,6 +99,9 @@ def _with_other_constants(work: Work, closest: Tried, grid: str) -> list[Tried]:
 def _constants(work: Work, trial: Trial, stated: Mapping[str, float], grid: str) -> dict[str, Constant]:
     found = {}
     for name, value in trial.config.items():
+        if search.UNITS.get(name) == value:
+            found[name] = Constant(value, None, stated.get(name) == value)
+            continue
         low, high = search.interval(work, trial, name, grid)
         as_stated = stated.get(name) == value
         short = value if as_stated else search.rounded_to_usual(value, low, high)

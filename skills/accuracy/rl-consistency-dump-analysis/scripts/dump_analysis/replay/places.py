@@ -31,6 +31,11 @@ def is_between(boundary: str) -> bool:
     return boundary.rpartition(".")[2] in ("resid_attn", "resid_mlp") or boundary.endswith(".act_mul.out")
 
 
+def is_norm(boundary: str) -> bool:
+    """Whether a norm's place has given the boundary its name."""
+    return boundary.endswith("norm.out")
+
+
 def sources_of(boundary: str, known: Collection[str]) -> Sources | None:
     """From which known boundaries the value is made; None for a value that a module makes, or one whose sources are not known."""
     layer = layer_of(boundary)
@@ -38,7 +43,8 @@ def sources_of(boundary: str, known: Collection[str]) -> Sources | None:
         return None
     here, place = f"layers.{layer}.", boundary.partition(".")[2].partition(".")[2]
     if place == "act_mul.out":
-        return _all_known("gated_activation", (f"{here}gate.out", f"{here}up.out"), known)
+        gated = _all_known("gated_activation", (f"{here}gate.out", f"{here}up.out"), known)
+        return gated or _all_known("activation", (f"{here}up.out",), known)
     if place not in ("resid_attn", "resid_mlp"):
         return None
     stream = EMBEDDING if layer == 0 else f"layers.{layer - 1}.resid_mlp"

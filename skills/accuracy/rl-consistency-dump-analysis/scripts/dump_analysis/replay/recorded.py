@@ -61,6 +61,12 @@ def matrix_of(files: Files, place: Place, width: int, rows: Array | None = None,
     return _matrix(place.record.name, lambda: cut_stream(files, tensor, steps))
 
 
+def turned(files: Files, place: Place, steps: Sequence[Op]) -> Matrix:
+    """A recorded matrix after ops that turn and cut it. Raises CannotReplay where they do not fit."""
+    tensor = _described(place)
+    return _matrix(place.record.name, lambda: cut_stream(files, tensor, steps))
+
+
 def value_of(files: Files, side: Side, operand: Operand) -> Matrix:
     """The value of a mapping row's operand before any cast; a vector becomes one row. Raises CannotReplay."""
     places = [place_of(side, source) for source in operand.sources]

@@ -10,9 +10,17 @@ from dump_analysis.replay.modules import Work
 from dump_analysis.replay.trials import Trial, Tried
 
 # What frameworks write into their configurations, the most frequent first.
-USUAL: dict[str, tuple[float, ...]] = {"eps": (1e-6, 1e-5, 1e-8, 1e-12, 1e-7), "scale": (1.0,), "soft_cap": (30.0, 50.0)}
+USUAL: dict[str, tuple[float, ...]] = {
+    "eps": (1e-6, 1e-5, 1e-8, 1e-12, 1e-7),
+    "multiplier": (1.0,),
+    "scale": (1.0,),
+    "soft_cap": (30.0, 50.0),
+    "temperature": (1.0,),
+}
+UNITS = {"multiplier": 1.0}  # values of a constant that are none: no interval about one is looked for
 _STEPS = 8  # of Newton; each squares the error
-_HALVINGS = 14  # of an interval in the logarithm: to 1e-4 of its width
+_HALVINGS = 14  # of an interval in the logarithm: to 1e-4 of its width; more where it is too narrow for these to leave its middle
+_MOST_HALVINGS = 40
 _SCANS = (1e-2, 1e-3, 1e-4, 1e-5)  # relative widths about a fitted constant
 _REACH = 64.0  # an interval is looked for between the value divided and multiplied by so much, then 0 and infinity
 
@@ -97,12 +105,16 @@ def _edge(work: Work, found: Trial, name: str, grid: str, far: float) -> float:
     inside, outside = found.config[name], far
     if _explains(work, found, name, grid, far):
         return far
-    for _ in range(_HALVINGS):
+    left = _HALVINGS
+    for _ in range(_MOST_HALVINGS):
         middle = float(np.sqrt(inside * outside))
         if _explains(work, found, name, grid, middle):
             inside = middle
         else:
             outside = middle
+        left -= 1
+        if left <= 0 and inside != found.config[name]:
+            break
     return inside
 
 

@@ -8,6 +8,7 @@ from dump_analysis.artefacts import io
 # constant -> the keys under which configurations state it
 _KEYS = {
     "eps": ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "layernorm_epsilon", "norm_eps", "norm_epsilon", "rms_norm_epsilon"),
+    "multiplier": ("residual_multiplier",),
     "scale": ("embedding_multiplier", "scale_emb"),
     "soft_cap": ("final_logit_softcapping",),
 }

@@ -14,7 +14,6 @@ from dump_analysis.wording import word
 
 _BLOCK = 1 << 20  # float64 elements of one array: 8 MiB
 _FALSE_ALARMS = 2e-6  # share of elements that the bounds of bounds.py leave out by chance
-_GRIDS = ("bfloat16", "float16")
 
 
 class Trial(NamedTuple):
@@ -55,14 +54,10 @@ def stored_grid(output: Matrix) -> str:
     if output.dtype != "float32":
         return output.dtype
     blocks = [(start, min(output.rows, start + _rows(output.columns))) for start in range(0, output.rows, _rows(output.columns))]
-    for grid in _GRIDS:
-        if all(_on_grid(output.read(*block), grid) for block in blocks):
+    for grid in emulate.GRIDS:
+        if all(emulate.on_grid(output.read(*block), grid) for block in blocks):
             return grid
     return output.dtype
-
-
-def _on_grid(values: Array, grid: str) -> bool:
-    return bool(((emulate.to_format(values, grid) == values) | np.isnan(values)).all())
 
 
 def _rows(columns: int) -> int:
@@ -84,15 +79,17 @@ def blocks(work: Work, formula: Formula, config: Mapping[str, float], grid: str)
             recorded = work.output.read(start, stop)
             for low in range(0, work.output.columns, _rows(weight.columns)):
                 high = min(work.output.columns, low + _rows(weight.columns))
-                weights = {name: _weight_rows(made, low, high) for name, made in work.weights.items()}
+                weights = {name: _weight_rows(made, low, high, name in formula.whole) for name, made in work.weights.items()}
                 yield Block(Given(inputs, weights, grid, dict(config)), recorded[:, low:high], start, low)
         else:
             given = _with_ids(work, inputs) if formula.operator == "embedding" else (inputs, _vectors(work))
             yield Block(Given(*given, grid, dict(config)), work.output.read(start, stop), start, 0)
 
 
-def _weight_rows(made: Matrix, low: int, high: int) -> Array:
-    """Rows of a matrix; of a vector, which is one row, its elements."""
+def _weight_rows(made: Matrix, low: int, high: int, whole: bool) -> Array:
+    """Rows of a matrix; of a vector, which is one row, its elements, or all of them."""
+    if whole:
+        return made.read(0, 1)[0]
     return made.read(low, high) if made.rows > 1 else made.read(0, 1)[0, low:high]
 
 

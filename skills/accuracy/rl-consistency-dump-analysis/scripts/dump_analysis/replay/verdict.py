@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dump_analysis.artefacts.common import FindingSide, SideName, Worded
 from dump_analysis.artefacts.replay_results import Verdict
+from dump_analysis.replay import conventions
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.wording import word
 
@@ -102,25 +103,26 @@ def _both_follow(
         return found._replace(evidence=(*apart, *found.evidence), would_decide=(*checkpoint, *found.would_decide))
     both = {"train": train, "infer": infer}
     one, two = chosen(train, infer)
+    left_bias = conventions.bias_is_left(train, infer)
+    if left_bias is not None:
+        return Judged("logic" if differ else "unknown", "unknown", apart, (*checkpoint, left_bias))
+    gains = conventions.gains_agree(train, infer)
+    if gains is not None:
+        one, two, apart = conventions.without_offset(one), conventions.without_offset(two), (*apart, gains)
     capped = [label for label in _SIDES if _is_capped(both[label])]
     if len(capped) == 1:
         left = word("replay_cap", side=capped[0], other="infer" if capped[0] == "train" else "train")
         return Judged("logic" if differ else "unknown", "unknown", apart, (*checkpoint, left))
-    if _function(train) != _function(infer):
+    if gains is None and conventions.function_of(train) != conventions.function_of(infer):
         stray = [label for label in _SIDES if _is_other_function(both[label], norms[label])]
         side = stray[0] if len(stray) == 1 else "unknown"
         elsewhere = (word("replay_function_elsewhere", side=side),) if side != "unknown" else ()
         told = word("replay_functions", train=_told(train, one), infer=_told(infer, two))
-        return Judged("logic", side, (*apart, told, *elsewhere), checkpoint)
+        return Judged("logic", side, (*apart, told, *conventions.gains_apart(train, infer), *elsewhere), checkpoint)
     variants = () if one == two else (word("replay_variants", train=one, infer=two),)
     if differ:
-        return Judged("logic", "unknown", (*apart, *variants), checkpoint)
-    return Judged("rounding" if variants else "same", "unknown", variants, ())
-
-
-def _function(one: Replayed) -> tuple[str, str]:
-    """What a side computes, wherever it rounds."""
-    return one.best.trial.formula.operator, one.best.trial.variant.function
+        return Judged("logic", "unknown", (*apart, *conventions.gains_apart(train, infer), *variants), checkpoint)
+    return Judged("rounding" if variants else "same", "unknown", (*apart, *variants), ())
 
 
 def _told(one: Replayed, variant: str) -> str:
@@ -229,7 +231,8 @@ def _constants_apart(train: Replayed, infer: Replayed, norms: Mapping[str, Norms
         if len(strays) == 1:
             side, why = next(iter(strays.items()))
             return Judged("logic", side, (told, why), ())
-        return Judged("logic", "unknown", (told,), (word("replay_config_decides", name=name),))
+        decides = "replay_sampling_decides" if name == "temperature" else "replay_config_decides"
+        return Judged("logic", "unknown", (told,), (word(decides, name=name),))
     return None
 
 

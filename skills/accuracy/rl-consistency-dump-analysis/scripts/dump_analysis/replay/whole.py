@@ -9,9 +9,10 @@ from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, ModuleReplay, SideReplay, WeightReplay
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of
-from dump_analysis.replay import places, verdict, weights_compared
+from dump_analysis.replay import conventions, norm_chain, places, search, verdict, weights_compared
 from dump_analysis.replay.assembled import Whole, whole_pair
 from dump_analysis.replay.local import local_of
+from dump_analysis.replay.log_prob_work import log_prob_work
 from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_of
 from dump_analysis.replay.naming import named
 from dump_analysis.replay.one_side import Replayed, Unreplayed, replay
@@ -49,18 +50,14 @@ def replay_pair(
     norms = {label: verdict.norms_of([side for one in found if isinstance(side := one.sides[label], Replayed)]) for label in _SIDES}
     modules = []
     for one in found:
-        stem = places.module_of(one.row.boundary)
-        own = [Weight(each.result.name, each.unequal, each.of) for each in weights if each.unequal and _is_of(each.result.name, stem)]
+        names = _weights_of(pair, one.row, one.sides)
+        own = [Weight(each.result.name, each.unequal, each.of) for each in weights if each.unequal and each.result.name in names]
         single = layer_of(one.row.boundary) is None
         judged = verdict.judge(one.sides["train"], one.sides["infer"], own, norms, single=single)
         modules.append(_module(one, judged, whole.recorded))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
     return modules, [one.result for one in weights], calibration
-
-
-def _is_of(weight: str, module: str) -> bool:
-    return weight in (f"{module}.weight", f"{module}.bias")
 
 
 def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> _Pair:
@@ -72,9 +69,22 @@ def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Mapping[str, Mapping
     return _Pair(said, {label: _one_side(files, pair, said, label, stated.get(label, {})) for label in _SIDES}, files)
 
 
+def _weights_of(pair: Pair, row: Row, both: Mapping[str, Replayed | Unreplayed]) -> set[str]:
+    """The boundaries of the weights that make a row's value."""
+    stem = places.module_of(row.boundary)
+    train, infer = both["train"], both["infer"]
+    known = [one for one in (train, infer) if isinstance(one, Replayed)]
+    inside = set[str]().union(*(norm_chain.weights_inside(pair, one.work) for one in known))
+    names = {f"{stem}.weight", f"{stem}.bias", *inside}
+    if isinstance(train, Replayed) and isinstance(infer, Replayed) and conventions.gains_agree(train, infer) is not None:
+        names -= inside or {f"{stem}.weight"}
+    return names
+
+
 def _one_side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> Replayed | Unreplayed:
     try:
-        return replay(work_of(files, pair, row, label), stated)
+        work = log_prob_work(files, pair, row, label) or norm_chain.with_its_norm(files, pair, row, label, work_of(files, pair, row, label))
+        return replay(work, stated)
     except CannotReplay as why:
         return Unreplayed(entry_of(row, label), why.reason)
     finally:
@@ -118,6 +128,7 @@ def _written(one: Replayed | Unreplayed, name: str, recorded: Mapping[str, str])
     constants = {
         key: ConfigValue(found.value, list(found.interval) if found.interval else None, "config" if found.stated else "inferred")
         for key, found in one.constants.items()
+        if found.value != search.UNITS.get(key)
     }
     return SideReplay(
         recorded.get(work.entry, work.entry), [recorded.get(entry, entry) for entry in work.via],

@@ -51,7 +51,8 @@ class Formula(NamedTuple):
 
     ``config``: constants that must be in `Given.config`. ``parameters``: weights that it can use. ``faults``: variants that compute
     something else, named after the mistake; they name a fault and never acquit. ``by_weight_rows``: row n of every weight makes column n
-    of the output and nothing else, so that weights can be handed in by blocks of rows; otherwise by blocks of tokens.
+    of the output and nothing else, so that weights can be handed in by blocks of rows; otherwise by blocks of tokens. ``whole``: the
+    parameters that are handed in whole all the same.
     """
 
     operator: str
@@ -61,6 +62,7 @@ class Formula(NamedTuple):
     parameters: frozenset[str] = frozenset()
     faults: tuple[Variant, ...] = ()
     by_weight_rows: bool = False
+    whole: frozenset[str] = frozenset()
 
     def consumes(self, weights: Collection[str]) -> bool:
         """Whether the formula uses every one of these parameters."""

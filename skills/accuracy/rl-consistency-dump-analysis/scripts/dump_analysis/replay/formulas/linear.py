@@ -1,7 +1,8 @@
 """y = x W^T + b: x [T, K], weight [N, K], bias [N]; the head of the vocabulary is one, too.
 
-Bound: `bounds.sum_of_products`, and one roundoff for a bias that is added in float32. Sources of the variants: mean local errors and
-counts on torch 2.13, vLLM 0.32 and SGLang 0.5 on CPU and Megatron-Core 0.16, each of which one variant explains to the last element.
+A ``handed_bias`` is one that the module returns beside its output, for its caller to add. Bound: `bounds.sum_of_products`, and one
+roundoff for a bias that is added in float32. Sources of the variants: mean local errors and counts on torch 2.13, vLLM 0.32 and SGLang
+0.5 on CPU and Megatron-Core 0.16, each of which one variant explains to the last element.
 """
 
 import numpy as np
@@ -10,6 +11,7 @@ from dump_analysis.floats import Array
 from dump_analysis.replay.bounds import sum_of_products
 from dump_analysis.replay.emulate import Emulated
 from dump_analysis.replay.formulas.kinds import Formula, Given, Variant
+from dump_analysis.replay.formulas.linear_casts import CASTS, QUANTISED
 
 
 def _accumulated(x: Array, weight: Array) -> Emulated:
@@ -66,9 +68,13 @@ FORMULA = Formula(
         Variant("bias_in_acc", "torch 2.13, vLLM 0.32 and SGLang 0.5 CPU linears with bias", _bias_in_acc, _has_bias),
         Variant("bias_after_cast", "Megatron-Core 0.16 linears with bias", _bias_after_cast, _has_bias),
         *(_partials(count) for count in (2, 4, 8)),
+        *CASTS,
     ),
     _nominal,
-    parameters=frozenset({"weight", "bias"}),
-    faults=(Variant("bias_missing", "a loader or a module that drops the bias", _plain, _has_bias, "without bias", _without_bias),),
+    parameters=frozenset({"weight", "bias", "handed_bias"}),
+    faults=(
+        Variant("bias_missing", "a loader or a module that drops the bias", _plain, _has_bias, "without bias", _without_bias),
+        QUANTISED,
+    ),
     by_weight_rows=True,
 )
