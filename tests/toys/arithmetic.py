@@ -7,7 +7,8 @@ sin and cos are polynomials in float64 that are rounded to float32 at the end. A
 calls, so that nothing fuses them. Whatever the shapes, one output element is one chain of operations: a fused matrix gives the bits of
 its parts.
 
-Tensors are float32 unless a docstring says otherwise; ``rounded`` makes them bfloat16.
+Tensors are float32 unless a docstring says otherwise; ``rounded`` brings them to the format in which a model stores what it computes:
+bfloat16, unless `store_in` says another before the model is made.
 """
 
 import math
@@ -24,14 +25,28 @@ _SIN = [(-1.0) ** n / math.factorial(2 * n + 1) for n in range(10)]
 _COS = [(-1.0) ** n / math.factorial(2 * n) for n in range(10)]
 
 
+_stored = torch.bfloat16
+
+
+def store_in(dtype: torch.dtype) -> None:
+    """The format of everything that is made in this process from now on."""
+    global _stored  # a process makes one model
+    _stored = dtype
+
+
 def rounded(x: Tensor) -> Tensor:
-    """To bfloat16, to nearest, ties to even."""
-    return x.to(torch.bfloat16)
+    """To the stored format, to nearest, ties to even."""
+    return x.to(_stored)
+
+
+def through_stored(x: Tensor) -> Tensor:
+    """Rounded to the stored format and held in float32 again."""
+    return rounded(x).float()
 
 
 def through_bfloat16(x: Tensor) -> Tensor:
-    """Rounded to bfloat16 and held in float32 again."""
-    return rounded(x).float()
+    """Rounded to bfloat16, whatever is stored, and held in float32 again."""
+    return x.to(torch.bfloat16).float()
 
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
@@ -44,10 +59,10 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def partial_products(x: Tensor, weight: Tensor) -> Tensor:
-    """`product` as two ranks of a row-parallel layer make it: each half of K is rounded to bfloat16, then they are added."""
+    """`product` as two ranks of a row-parallel layer make it: each half of K is rounded to the stored format, then they are added."""
     half = weight.shape[1] // 2
     first, second = product(x[..., :half], weight[:, :half]), product(x[..., half:], weight[:, half:])
-    return through_bfloat16(first) + through_bfloat16(second)
+    return through_stored(first) + through_stored(second)
 
 
 def row_sum(x: Tensor) -> Tensor:
@@ -139,7 +154,7 @@ def visible(tokens: int, *, padding: int = 0, ahead: int = 0, window: int | None
 def attention(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, *, scale: float, round_probabilities: bool) -> Tensor:
     """softmax(q k^T * scale) v over the keys seen. q [heads, T, D], k and v [groups, T, D], seen [T, T]: [heads, T, D].
 
-    Heads that follow each other share one of k and v. ``round_probabilities``: to bfloat16, before they meet v.
+    Heads that follow each other share one of k and v. ``round_probabilities``: to the stored format, before they meet v.
     """
     q, k, v = (tensor.float() for tensor in (q, k.repeat_interleave(len(q) // len(k), 0), v.repeat_interleave(len(q) // len(v), 0)))
     scores = torch.zeros(*q.shape[:2], k.shape[1])
@@ -150,7 +165,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, *, scale: float, ro
     parts = torch.where(seen, exp(scores - top), torch.zeros(()))
     probabilities = parts / row_sum(parts)
     if round_probabilities:
-        probabilities = through_bfloat16(probabilities)
+        probabilities = through_stored(probabilities)
     total = torch.zeros_like(q)
     for at in range(v.shape[1]):
         total = total + probabilities[:, :, at : at + 1] * v[:, at : at + 1, :]

@@ -1,8 +1,9 @@
 """A process that dumps sides of the toy with the real msprobe: it imports torch and msprobe once and forks for each dump.
 
-A line on stdin asks for one dump: ``{"side": "train", "on": [["eps", 1]], "out": "/folder"}``, or with ``"architecture": "latent",
-"fault": null`` in place of ``on``; a line on stdout answers it: ``{"error": null}``, or what went wrong. The fork comes before
-msprobe's debugger is made: it is one for each process, and records nothing in a child of the process that made it.
+A line on stdin asks for one dump: ``{"side": "train", "on": [["eps", 1]], "stored": "bfloat16", "out": "/folder"}``, or with
+``"architecture": "latent", "fault": null`` in place of ``on`` and ``stored``; a line on stdout answers it: ``{"error": null}``, or what
+went wrong. The fork comes before msprobe's debugger is made: it is one for each process, and records nothing in a child of the process
+that made it.
 """
 
 import atexit
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 import torch
 from msprobe.pytorch import PrecisionDebugger  # type: ignore[import-untyped]
 
-from . import engine, trainer, weights
+from . import arithmetic, engine, trainer, weights
 from .arch import engine as arch_engine
 from .arch import shapes
 from .arch import trainer as arch_trainer
@@ -40,6 +41,7 @@ def dump(request: dict[str, Any]) -> None:
             model = module.Model(shapes.ARCHITECTURES[request["architecture"]], request["fault"])
             prompt = arch_weights.prompt()
         else:
+            arithmetic.store_in(getattr(torch, request["stored"]))
             module, on = _MODELS[request["side"]], Switches(tuple((name, layer) for name, layer in request["on"]))
             model, prompt = module.Qwen2ForCausalLM(on), weights.prompt(on)
         debugger.start(model=model)

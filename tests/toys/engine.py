@@ -100,7 +100,7 @@ class RMSNorm(nn.Module):
     def _norm(self, x: Tensor) -> Tensor:
         y = arithmetic.normalised(x, self.eps)
         if self.rounds_before_gain:
-            y = arithmetic.through_bfloat16(y)
+            y = arithmetic.through_stored(y)
         return rounded(y * (self.weight.float() + self.gain_offset))
 
 
@@ -127,7 +127,7 @@ class RotaryEmbedding(nn.Module):
         cos, sin = cos[:, None], sin[:, None]
         parts = [left * cos, right * sin, right * cos, left * sin]
         if self.stepwise:
-            parts = [arithmetic.through_bfloat16(part) for part in parts]
+            parts = [arithmetic.through_stored(part) for part in parts]
         return rounded(torch.cat([parts[0] - parts[1], parts[2] + parts[3]], -1)).view(flat.shape)
 
 

@@ -28,6 +28,8 @@ class Dumped(NamedTuple):
 class Toys:
     """Dumps under ``root``, each made once; a context manager that ends the process.
 
+    ``stored``: the format of weights and of what is computed: bfloat16, float16 or float32.
+
     The path of ``root`` may hold [A-Za-z0-9_./:-] only: msprobe takes no other.
     """
 
@@ -48,11 +50,11 @@ class Toys:
         self._process.communicate()
         self._log.close()
 
-    def side(self, side: Side, on: Switches = switches.CLEAN) -> Path:
+    def side(self, side: Side, on: Switches = switches.CLEAN, stored: str = "bfloat16") -> Path:
         """The root of a dump of one side."""
-        if (side, on) not in self._made:
-            self._made[side, on] = self._dump(side, {"on": on.on})
-        return self._made[side, on]
+        if (side, (on, stored)) not in self._made:
+            self._made[side, (on, stored)] = self._dump(side, {"on": on.on, "stored": stored})
+        return self._made[side, (on, stored)]
 
     def architecture(self, side: Side, name: str, fault: Fault | None = None) -> Path:
         """The root of a dump of one side of an architecture."""
@@ -60,13 +62,13 @@ class Toys:
             self._made[side, (name, fault)] = self._dump(side, {"architecture": name, "fault": fault})
         return self._made[side, (name, fault)]
 
-    def both(self, train: Switches = switches.CLEAN, infer: Switches = switches.CLEAN) -> Dumped:
+    def both(self, train: Switches = switches.CLEAN, infer: Switches = switches.CLEAN, stored: str = "bfloat16") -> Dumped:
         """A pair of dumps with what is switched on each side."""
-        return Dumped(self.side("train", train), self.side("infer", infer), switches.Pair(train, infer))
+        return Dumped(self.side("train", train, stored), self.side("infer", infer, stored), switches.Pair(train, infer))
 
-    def pair(self, name: str, side: Side, layer: int = 1) -> Dumped:
+    def pair(self, name: str, side: Side, layer: int = 1, stored: str = "bfloat16") -> Dumped:
         """A pair of dumps with one thing switched on one side."""
-        return self.both(*switches.pair_with(name, side, layer))
+        return self.both(*switches.pair_with(name, side, layer), stored)
 
     def _dump(self, side: Side, asked: dict[str, Any]) -> Path:
         out = self._root / f"{len(self._made)}-{side}"

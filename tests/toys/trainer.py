@@ -70,7 +70,7 @@ class Qwen2RMSNorm(nn.Module):
 
 
 class Qwen2RotaryEmbedding(nn.Module):
-    """cos and sin, bfloat16 [1, tokens, WIDTH]: both halves hold the same angles."""
+    """cos and sin, as x is stored, [1, tokens, WIDTH]: both halves hold the same angles."""
 
     inv_freq: Tensor
 
@@ -97,7 +97,7 @@ def apply_rotary_pos_emb(x: Tensor, cos: Tensor, sin: Tensor, *, stepwise: bool)
     """x [1, heads, tokens, WIDTH], cos and sin [1, tokens, WIDTH]; ``stepwise``: both products are rounded before they are added."""
     first, second = x.float() * cos[:, None].float(), rotate_half(x).float() * sin[:, None].float()
     if stepwise:
-        first, second = arithmetic.through_bfloat16(first), arithmetic.through_bfloat16(second)
+        first, second = arithmetic.through_stored(first), arithmetic.through_stored(second)
     return rounded(first + second)
 
 

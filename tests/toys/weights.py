@@ -16,7 +16,7 @@ PAD_ID = 0
 
 
 def weights(switches: Switches) -> dict[str, Tensor]:
-    """Every weight by its boundary's name, bfloat16, of a side with these switches."""
+    """Every weight by its boundary's name, in the stored format, of a side with these switches."""
     made = {
         "embedding.weight": _matrix("embedding", VOCABULARY, HIDDEN, 0.0625),
         "lm_head.weight": _matrix("lm_head", VOCABULARY, HIDDEN, 0.125),
@@ -25,7 +25,7 @@ def weights(switches: Switches) -> dict[str, Tensor]:
         made.update(_of_layer(f"layers.{layer}", switches, layer))
     made["final_norm.weight"] = _gain("final_norm")
     if switches.has("gain_less_one"):  # exact: gains lie near 1, and their distance from it has no more digits than they
-        made.update({name: (gain.float() - 1.0).to(torch.bfloat16) for name, gain in made.items() if name.endswith("norm.weight")})
+        made.update({name: arithmetic.rounded(gain.float() - 1.0) for name, gain in made.items() if name.endswith("norm.weight")})
     return made
 
 
@@ -48,7 +48,7 @@ def _of_layer(stem: str, switches: Switches, layer: int) -> dict[str, Tensor]:
             made[f"{stem}.k.{kind}"], made[f"{stem}.v.{kind}"] = made[f"{stem}.v.{kind}"], made[f"{stem}.k.{kind}"]
     if switches.has("updated_weight", layer):
         signs = _matrix(f"{stem}.down.update", HIDDEN, MIDDLE, 1.0).float().sign()
-        made[f"{stem}.down.weight"] = (made[f"{stem}.down.weight"].float() - signs * 2.0**-13).to(torch.bfloat16)
+        made[f"{stem}.down.weight"] = arithmetic.rounded(made[f"{stem}.down.weight"].float() - signs * 2.0**-13)
     return made
 
 
@@ -79,15 +79,15 @@ def attention_mask(tokens: int, on: Switches, layer: int) -> Tensor:
 
 
 def _gain(name: str) -> Tensor:
-    return (1.0 + _matrix(name, HIDDEN, 1, 0.125)[:, 0].float()).to(torch.bfloat16)
+    return arithmetic.rounded(1.0 + _matrix(name, HIDDEN, 1, 0.125)[:, 0].float())
 
 
 def _matrix(name: str, rows: int, columns: int, deviation: float) -> Tensor:
-    """Values around 0 that are nearly normal: four 16-bit parts of each integer added, all exact until bfloat16 rounds."""
+    """Values around 0 that are nearly normal: four 16-bit parts of each integer added, all exact until they are rounded as stored."""
     integers = _integers(name, rows * columns)
     parts = sum(((integers >> np.uint64(16 * at)) & np.uint64(0xFFFF)).astype(np.float64) for at in range(4))
     values = (parts - 2.0 * 65535.0) / 65536.0 * 1.75 * deviation  # the deviation of four such parts is 1 / sqrt(3)
-    return torch.from_numpy(values.reshape(rows, columns)).float().to(torch.bfloat16)
+    return arithmetic.rounded(torch.from_numpy(values.reshape(rows, columns)).float())
 
 
 def _integers(name: str, count: int) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":

@@ -124,10 +124,13 @@ def _explains(work: Work, found: Trial, name: str, grid: str, value: float) -> b
 
 
 def best(found: Sequence[Tried]) -> Tried | None:
-    """The trial that explains the record and reproduces most of it; where none does, the one that leaves the smallest share outside."""
+    """The trial that explains the record and reproduces most of it; where none does, the one that leaves the smallest share outside.
+
+    A mistake that does not explain the record is no name for it.
+    """
     if not found:
         return None
     holding = [one for one in found if one.explains and not one.trial.fault]
     if holding:
         return max(holding, key=lambda one: one.equal / one.of)
-    return min(found, key=lambda one: (not one.explains, one.outside / one.of, -one.equal))
+    return min(found, key=lambda one: (not one.explains, one.trial.fault, one.outside / one.of, -one.equal))
