@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from . import arithmetic, switches, weights
 from .arithmetic import rounded
-from .log_probs import LogProbs
+from .log_probs import call, log_probs_of
 from .switches import LAYERS, Switches
 from .weights import GROUPS, HEADS, KEY, MIDDLE, QUERY, WIDTH
 
@@ -253,7 +253,7 @@ class Qwen2ForCausalLM(nn.Module):
         self.lm_head = ParallelLMHead(made["lm_head.weight"])
         self.logits_processor = LogitsProcessor()
         self.logits_processor.rounds = not on.has("head_fp32")
-        self.log_probs = LogProbs(on) if on.has("log_probs") or on.has("temperature") else None
+        self.on, self.log_probs = on, log_probs_of(on)
 
     def forward(self, input_ids: Tensor, positions: Tensor) -> Tensor:
         hidden_states: Tensor = self.model(input_ids, positions)
@@ -269,4 +269,4 @@ def run(model: Qwen2ForCausalLM, ids: Tensor, positions: Tensor) -> None:
     hidden_states = model(ids.to(torch.int32), positions)
     model.compute_logits(hidden_states[-1:])
     if model.log_probs is not None:  # asked for log-probabilities of the prompt, it makes the other tokens' logits by another call
-        model.log_probs(model.compute_logits(hidden_states[:-1]), ids[1:])
+        call(model.log_probs, model.on, model.compute_logits(hidden_states), ids)

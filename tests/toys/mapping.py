@@ -7,6 +7,7 @@ records, and the weight of the head, which no engine calls as a module; `with_ga
 
 from typing import Any
 
+from .log_probs import log_probs_of
 from .switches import LAYERS, Pair, Switches
 from .weights import KEY, MIDDLE, QUERY
 
@@ -44,7 +45,7 @@ def rows(on: Pair) -> list[dict[str, Any]]:
         made += [_row(f"layers.{layer}.{name}", _of_trainer(layer, name, on), _of_engine(layer, name, on)) for name in _LAYER]
     made.append(_row("final_norm.out", _train("norm.Qwen2RMSNorm", "output.0", on), _infer("norm.RMSNorm", "output.0", on)))
     made.append(_logits(on))
-    made += [_log_probs(on)] if all(side.has("log_probs") or side.has("temperature") for side in on) else []
+    made += [_log_probs(on)] if all(log_probs_of(side) is not None for side in on) else []
     return made + _weight_rows()
 
 

@@ -83,6 +83,9 @@ _LIST = [
     Switch("log_probs", "setting", "", "log-probabilities of the prompt are made of the logits of all tokens but the last"),
     Switch("gain_less_one", "setting", "", "gains of norms are stored less one, which is added when they are used"),
     Switch("bias_handed_on", "setting", "", "q, k and v hand their biases on with their outputs, and attention adds them"),
+    Switch("divided_logits", "sampling", "logprobs", "logits are divided by 0.7 and stored before they are handed on", against="log_probs"),
+    Switch("rolled_labels", "setting", "", "log-probabilities of all rows, of the token after each, which is no argument of their module"),
+    Switch("all_words", "setting", "", "log-probabilities are those of every word", against="log_probs"),
     Switch("temperature", "sampling", "logprobs", "logits are divided by 0.7 before the softmax", against="log_probs"),
 ]  # fmt: skip
 SWITCHES = {switch.name: switch for switch in _LIST}

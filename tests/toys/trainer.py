@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from . import arithmetic, switches, weights
 from .arithmetic import rounded
-from .log_probs import LogProbs
+from .log_probs import call, log_probs_of
 from .switches import LAYERS, Switches
 from .weights import HEADS, WIDTH
 
@@ -205,12 +205,12 @@ class Qwen2ForCausalLM(nn.Module):
         self.model = Qwen2Model(made, on)
         self.lm_head = Linear(made["lm_head.weight"])
         self.lm_head.rounds = not on.has("head_fp32")
-        self.log_probs = LogProbs(on) if on.has("log_probs") or on.has("temperature") else None
+        self.on, self.log_probs = on, log_probs_of(on)
 
     def forward(self, input_ids: Tensor, position_ids: Tensor) -> Tensor:
         logits: Tensor = self.lm_head(self.model(input_ids=input_ids, position_ids=position_ids)["last_hidden_state"])
         if self.log_probs is not None:
-            self.log_probs(logits[:, :-1], input_ids[:, 1:])
+            call(self.log_probs, self.on, logits, input_ids)
         return logits
 
 

@@ -1,7 +1,8 @@
 """What a side recorded of its log-probabilities: the logits that they are of, and the words that were looked up.
 
 Told by shapes: an entry without parameters that was handed a row of logits a token and returns one value a token, or one a word. The
-logits are those of the boundary ``logits`` where that holds them, so that what happens between the two belongs to the log-probabilities.
+logits are those that another entry returned, where what was handed over is these times one number: what happens between the two belongs to
+the log-probabilities.
 """
 
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from dump_analysis.replay.modules import Pair, Work
 from dump_analysis.replay.own_weights import elements, parameters
 from dump_analysis.replay.places import LOGITS
 from dump_analysis.replay.recorded import CannotReplay, Cut, Matrix, beside, cut_of, matrix_of, place_of
-from dump_analysis.sides import Place
+from dump_analysis.sides import Place, Side
 from dump_analysis.tensors import Files
 from dump_analysis.wording import word
 
@@ -55,7 +56,7 @@ def log_prob_work(files: Files, pair: Pair, row: Row, label: str) -> Work | None
     if not chosen and cut.width != head.width:
         return None
     handed = beside(side, place, logits)
-    return _work(files, pair, label, cut, _logits_before(files, head, handed), head, handed if chosen else None)
+    return _work(files, pair, label, cut, _logits_before(files, side, handed, head.width), head, handed if chosen else None)
 
 
 def _head(pair: Pair, label: str) -> _Head | None:
@@ -67,19 +68,35 @@ def _head(pair: Pair, label: str) -> _Head | None:
 
 
 def _is_logits(record: Record, width: int) -> bool:
-    whole = record.category in _INPUTS and record.file is not None and not floats.is_integer(record.dtype)
-    return whole and bool(record.shape) and (record.shape or (0,))[-1] == width
+    return record.category in _INPUTS and record.file is not None and _is_wide(record, width)
 
 
-def _logits_before(files: Files, head: _Head, handed: Place) -> Place:
-    """The boundary's own logits where what was handed over are these times one number; else what was handed over."""
-    width, rows = head.width, elements(handed.record) // head.width
-    if elements(head.place.record) // width not in (rows, rows + 1) or head.place.unit is not handed.unit:
-        return handed
-    before, given = (matrix_of(files, place, width).read(0, 1) for place in (head.place, handed))
+def _is_wide(record: Record, width: int) -> bool:
+    return not floats.is_integer(record.dtype) and bool(record.shape) and (record.shape or (0,))[-1] == width
+
+
+def _logits_before(files: Files, side: Side, handed: Place, width: int) -> Place:
+    """The recorded logits that were handed over times one number; what was handed over where they are, or where none were recorded."""
+    rows = elements(handed.record) // width
+    given = matrix_of(files, handed, width).read(0, 1)
+    scaled = handed
+    for entry, records in handed.unit.entries.items():
+        made = [record for record in records if record.category == "output" and record.file is not None and _is_wide(record, width)]
+        for record in made if entry != handed.record.entry else ():
+            if elements(record) // width not in (rows, rows + 1):
+                continue
+            place = beside(side, handed, record)
+            before = matrix_of(files, place, width).read(0, 1)
+            if np.array_equal(before, given):
+                return handed
+            scaled = place if _are_proportional(before, given) else scaled
+    return scaled
+
+
+def _are_proportional(before: Array, given: Array) -> bool:
     square = float((before * before).sum())
     factor = float((before * given).sum()) / square if square else 0.0
-    return head.place if np.allclose(given, factor * before, rtol=_ROUNDED, atol=0.0) else handed
+    return factor > 0.0 and bool(np.allclose(given, factor * before, rtol=_ROUNDED, atol=0.0))
 
 
 def _work(files: Files, pair: Pair, label: str, cut: Cut, logits: Place, head: _Head, chosen: Place | None) -> Work:
