@@ -21,6 +21,7 @@ from dump_analysis.mapping.naming.tails import TailRow, logits_row
 from dump_analysis.mapping.recorded.cuts import cut_op, with_ops
 from dump_analysis.mapping.recorded.nodes import Node, SideNodes
 from dump_analysis.mapping.rows.candidates import by_place, equal_vectors
+from dump_analysis.mapping.rows.log_probs import LogProbs, log_prob_rows
 from dump_analysis.mapping.rows.partial_rows import whole_rows, whole_weights
 from dump_analysis.mapping.rows.routing import routed_places
 from dump_analysis.mapping.rows.shifted import shifted_rows
@@ -72,8 +73,10 @@ def propose(train: Side, infer: Side) -> Proposal:
     routed = routed_places(joined, names, places.experts, rows)
     rows = routed.weights
     shifted = shifted_rows(joined, names)
-    further = [*without_cached(joined), *routed.extras, *without_logits(joined, tail), *shifted.extras]
-    boundaries, missing = with_open_ids(joined, *_ordered(lines, [*gaps, *further], routed.dropped | shifted.dropped))
+    log_probs = log_prob_rows(joined, names, tail) if not shifted.extras else LogProbs([], set())
+    further = [*without_cached(joined), *routed.extras, *without_logits(joined, tail), *shifted.extras, *log_probs.extras]
+    dropped = routed.dropped | shifted.dropped | log_probs.dropped
+    boundaries, missing = with_open_ids(joined, *_ordered(lines, [*gaps, *further], dropped))
     makers = {line.row.boundary: (line.made.train, line.made.infer) for line in lines}
     boundaries, cut = whole_rows(joined, boundaries, makers)
     missing += cut
