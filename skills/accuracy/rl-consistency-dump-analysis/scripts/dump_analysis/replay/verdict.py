@@ -16,6 +16,7 @@ from dump_analysis.wording import word
 
 _SIDES: tuple[SideName, SideName] = ("train", "infer")
 _FEW = 16  # tokens or columns that are listed
+_ONE_ADDED = "1+w"  # the function of a norm that adds 1 to its gain
 _ROUNDED_SUM = "add_rounded+"  # in a variant's name: the sum of two inputs is rounded first, as an addition of its own leaves it
 
 
@@ -29,11 +30,24 @@ class Judged(NamedTuple):
 
 
 class Weight(NamedTuple):
-    """A weight of a module that differs between the sides."""
+    """A weight of a module that differs between the sides. ``told``: how; ``format_only``: one side keeps it in a coarser format.
+
+    ``stores_one_more``: the side that stores 1 + w where the other stores w ("": neither); ``stale``: the one that holds an earlier
+    checkpoint's.
+    """
 
     name: str
     unequal: int
     of: int
+    told: tuple[Worded, ...] = ()
+    format_only: bool = False
+    stores_one_more: str = ""
+    stale: FindingSide = "unknown"
+
+    @property
+    def faulty(self) -> bool:
+        """Whether the module computes with another weight on each side."""
+        return not self.format_only and not self.stores_one_more
 
 
 class Norms(NamedTuple):
@@ -74,8 +88,10 @@ def judge(
 ) -> Judged:
     """The verdict of one pair. ``single``: a module that stands in no layer, so that no other of its kind can vouch for its operator."""
     both = {"train": train, "infer": infer}
-    apart = tuple(word("replay_weights_differ", weight=one.name, unequal=one.unequal, of=one.of) for one in weights)
-    checkpoint = tuple(word("replay_checkpoint", weight=one.name) for one in weights)
+    apart = tuple(said for one in weights for said in _weight_told(one))
+    stored = weights
+    weights = [one for one in weights if one.faulty]
+    checkpoint = tuple(word("replay_checkpoint", weight=one.name) for one in weights if one.stale == "unknown")
     if isinstance(train, Unreplayed) or isinstance(infer, Unreplayed):
         reasons = tuple(one.reason for one in both.values() if isinstance(one, Unreplayed))
         alone = {label: one for label, one in both.items() if isinstance(one, Replayed) and not one.explained}
@@ -90,22 +106,35 @@ def judge(
         return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *kernels))
     if off:
         return _one_is_off(off, apart, checkpoint)
-    return _both_follow(train, infer, norms, bool(weights), apart, checkpoint)
+    return _both_follow(train, infer, norms, stored, apart, checkpoint)
+
+
+def _weight_told(one: Weight) -> tuple[Worded, ...]:
+    return (word("replay_weights_differ", weight=one.name, unequal=one.unequal, of=one.of), *one.told) if one.faulty else one.told
 
 
 def _both_follow(
-    train: Replayed, infer: Replayed, norms: Mapping[str, Norms], differ: bool, apart: tuple[Worded, ...], checkpoint: tuple[Worded, ...]
-) -> Judged:
-    """Both sides follow from what they were handed: do they compute the same? ``differ``: their weights do."""
+    train: Replayed, infer: Replayed, norms: Mapping[str, Norms], weights: Sequence[Weight], apart: tuple[Worded, ...],
+    checkpoint: tuple[Worded, ...],
+) -> Judged:  # fmt: skip
+    """Both sides follow from what they were handed: do they compute the same? ``weights``: those that differ."""
+    differ = any(one.faulty for one in weights)
     found = _constants_apart(train, infer, norms)
     if found is not None:
         return found._replace(evidence=(*apart, *found.evidence), would_decide=(*checkpoint, *found.would_decide))
     both = {"train": train, "infer": infer}
+    biased = [label for label, side in both.items() if "bias" in side.work.weights]
+    if not differ and len(biased) == 1 and all(side.work.origin == "recorded" for side in both.values()):
+        told = word("replay_bias_alone", side=biased[0], other="infer" if biased[0] == "train" else "train")
+        return Judged("logic", "unknown", (*apart, told), (*checkpoint, word("replay_bias_decides", entry=both[biased[0]].work.entry)))
     one, two = chosen(train, infer)
     capped = [label for label in _SIDES if _is_capped(both[label])]
     if len(capped) == 1:
         left = word("replay_cap", side=capped[0], other="infer" if capped[0] == "train" else "train")
         return Judged("logic" if differ else "unknown", "unknown", apart, (*checkpoint, left))
+    one_more = next((weight.stores_one_more for weight in weights if weight.stores_one_more), "")
+    if one_more:
+        return _gains_stored_apart(both, one_more, apart)
     if _function(train) != _function(infer):
         stray = [label for label in _SIDES if _is_other_function(both[label], norms[label])]
         side = stray[0] if len(stray) == 1 else "unknown"
@@ -114,8 +143,21 @@ def _both_follow(
         return Judged("logic", side, (*apart, told, *elsewhere), checkpoint)
     variants = () if one == two else (word("replay_variants", train=one, infer=two),)
     if differ:
-        return Judged("logic", "unknown", (*apart, *variants), checkpoint)
-    return Judged("rounding" if variants else "same", "unknown", variants, ())
+        stale = list({one.stale: None for one in weights if one.faulty})
+        return Judged("logic", stale[0] if len(stale) == 1 else "unknown", (*apart, *variants), checkpoint)
+    return Judged("rounding" if variants or apart else "same", "unknown", (*apart, *variants), ())
+
+
+def _gains_stored_apart(both: Mapping[str, Replayed], one_more: str, apart: tuple[Worded, ...]) -> Judged:
+    """One side stores 1 + w and the other w: the same gain where only the other adds 1."""
+    adds = {label: one.best.trial.variant.function == _ONE_ADDED for label, one in both.items()}
+    wrong = [label for label in _SIDES if adds[label] == (label == one_more)]
+    if wrong:
+        told = tuple(word("replay_gain_twice" if adds[label] else "replay_gain_never", side=label) for label in wrong)
+        return Judged("logic", wrong[0] if len(wrong) == 1 else "both", (*apart, *told), ())
+    names = [one.best.trial.variant.name.removeprefix(f"{_ONE_ADDED}+") for one in both.values()]
+    variants = () if names[0] == names[1] else (word("replay_variants", train=names[0], infer=names[1]),)
+    return Judged("rounding" if variants else "same", "unknown", (*apart, *variants), ())
 
 
 def _function(one: Replayed) -> tuple[str, str]:
@@ -163,7 +205,9 @@ def _once(reasons: Sequence[Worded]) -> tuple[Worded, ...]:
 
 
 def _unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
-    """Whether what nothing explains may be a kernel, or a function, that nobody has written down."""
+    """Whether what nothing explains may be a kernel, or a function, that nobody has written down, or a weight that is another."""
+    if one.work.guessed:
+        return True
     if one.best.explains:
         return False
     return one.best.trial.formula.operator in norms.untrusted or (single and not _in_one_place(one))
@@ -211,6 +255,8 @@ def _unexplained(label: str, one: Replayed) -> tuple[Worded, ...]:
 
 
 def _kernel(label: str, one: Replayed) -> Worded:
+    if one.work.guessed:
+        return word("replay_guessed", side=label, entry=one.work.entry)
     return word("replay_kernel", side=label, operator=one.best.trial.formula.operator)
 
 
