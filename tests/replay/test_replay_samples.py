@@ -54,10 +54,13 @@ def test_a_clean_pair_follows_to_the_last_element(sample: Callable[[str], Sample
 
 
 def test_weights_that_one_side_lacks_are_borrowed(sample: Callable[[str], Sample], tmp_path: Path) -> None:
-    """FSDP1's rank 0 recorded no weight of its linears; the engine's make its outputs."""
+    """FSDP1 keeps the weights of its linears in flat parameters, even the head's, which the engine did not record at all."""
     results = replayed(sample("qwen2-fsdp1_rank0-vllm-clean"), tmp_path, proposed=True)
-    origins = {module.train.weights for module in results.modules if module.operator == "linear" and module.train.of}
-    assert "borrowed" in origins
+    linears = {module.module: module for module in results.modules if module.operator == "linear"}
+    assert {module.train.weights for module in linears.values()} == {"recorded"}
+    assert linears["lm_head"].verdict == "same"
+    assert {name for name, module in linears.items() if module.infer.weights == "borrowed"} == {"lm_head"}
+    assert {weight.status for weight in results.weights} == {"EXACT"}
 
 
 def test_exchanged_weights_leave_each_side_right(sample: Callable[[str], Sample], tmp_path: Path) -> None:

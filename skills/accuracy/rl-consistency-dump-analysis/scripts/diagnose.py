@@ -32,6 +32,7 @@ def main() -> int:
         "plan",
         "train-config",
         "infer-config",
+        "previous",
         "train-log",
         "output-dir",
         "lang",
@@ -66,7 +67,9 @@ def main() -> int:
         digest = io.write(folder / pipeline.MAPPING, mapping)
     _, gated = pipeline.gate_step(train, infer, mapping, digest, folder / pipeline.RESULTS, quiet=args.quiet)
     configs = {"train": args.train_config, "infer": args.infer_config}
-    _, replayed = pipeline.replay_step(train, infer, mapping, digest, folder / pipeline.REPLAY, configs, quiet=args.quiet)
+    _, replayed = pipeline.replay_step(
+        train, infer, mapping, digest, folder / pipeline.REPLAY, configs, quiet=args.quiet, previous=args.previous
+    )
     found, concluded = pipeline.conclude_step(folder, folder / pipeline.CONCLUSION, configs, log)
     cli.warn(mapped.warnings + gated.warnings + replayed.warnings + concluded.warnings, quiet=args.quiet)
     if args.json:

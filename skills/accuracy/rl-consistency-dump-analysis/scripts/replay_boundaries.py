@@ -25,7 +25,8 @@ except ModuleNotFoundError:
     sys.exit(2)
 
 EPILOG = f"""reads:   two dumps and the mapping; never changes them. Constants that no dump holds (a norm's eps) come from
-         --train-config and --infer-config (config.json), else they are found from what was computed with them
+         --train-config and --infer-config (config.json), else they are found from what was computed with them;
+         --previous tells which side's differing weights are still those of an earlier checkpoint, by the content of their rows
 writes:  replay_results.json (--output)
 
 {cli.EXIT_CODES}
@@ -37,7 +38,7 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    flags = ("train", "infer", "mapping", "train-config", "infer-config", "output", "json", "quiet")
+    flags = ("train", "infer", "mapping", "train-config", "infer-config", "previous", "output", "json", "quiet")
     parser.share(*flags, required=("train", "infer", "mapping"))
     args = parser.parse_args()
 
@@ -52,7 +53,7 @@ def main() -> int:
     train, infer = pipeline.open_pair(args.train, args.infer)
     mapping, mapped = pipeline.mapping_step(train, infer, args.mapping)
     digest = io.digest_of_file(args.mapping)
-    results, told = pipeline.replay_step(train, infer, mapping, digest, output, configs, quiet=args.quiet)
+    results, told = pipeline.replay_step(train, infer, mapping, digest, output, configs, quiet=args.quiet, previous=args.previous)
     cli.warn(mapped.warnings + told.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(results), end="")

@@ -16,7 +16,7 @@ from dump_analysis.mapping import declared, layer_map, whole
 from dump_analysis.mapping.changes import changes
 from dump_analysis.mapping.tokens.token_join import NotJoined
 
-from . import cli, comparable, conclusion, divergence, gate, probe, sides
+from . import checkpoint, cli, comparable, conclusion, divergence, gate, probe, sides
 from .artefacts import assembly_plan, io, semantic_mapping
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel
@@ -177,14 +177,16 @@ def replay_step(
     configs: dict[str, str | None],
     *,
     quiet: bool,
+    previous: str | None = None,
 ) -> tuple[ReplayResults, Told]:
     """Every mapped module recomputed on both sides from what it recorded itself, and a verdict for each pair.
 
-    ``configs``: by side, the file whose constants are tried first.
+    ``configs``: by side, the file whose constants are tried first. ``previous``: an earlier checkpoint, to tell stale weights.
     """
+    earlier = checkpoint.read(previous) if previous is not None else None
     constants = {label: stated.constants(path) for label, path in configs.items() if path is not None}
     with progress(len(modules.rows_of(mapping)), quiet=quiet) as advance:
-        found, weights, calibration = replayed.replay_pair(mapping, train, infer, constants, advance)
+        found, weights, calibration = replayed.replay_pair(mapping, train, infer, constants, advance, earlier)
     results = ReplayResults(
         train=SideLabel(train.label, train.digest),
         infer=SideLabel(infer.label, infer.digest),

@@ -121,11 +121,19 @@ class WeightRows(msgspec.Struct, frozen=True):
     of: int
 
 
-class WeightReplay(msgspec.Struct, frozen=True):
+class WeightReplay(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One mapped weight. ``evidence``: how the two differ, the sentence of its kind first.
+
+    ``side``: the one that holds an earlier checkpoint's; ``format_only``: one side keeps the other's values in a coarser format.
+    """
+
     name: str
     status: str
     kind: str | None
     rows: WeightRows | None
+    evidence: list[Worded] = []
+    side: FindingSide = "unknown"
+    format_only: bool = False
 
 
 class Calibration(msgspec.Struct, frozen=True):

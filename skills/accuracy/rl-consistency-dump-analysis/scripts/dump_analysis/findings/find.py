@@ -10,6 +10,7 @@ from dump_analysis.artefacts.conclusion import Finding
 from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.boundaries import INPUTS, made_by
 from dump_analysis.findings import compared, replayed
+from dump_analysis.findings.weights import of_weights
 from dump_analysis.replicas import DifferingReplica
 from dump_analysis.weights import WeightsCompared
 
@@ -32,7 +33,7 @@ def find(
     alone = next((result for result in results.boundaries if compared.nonfinite_side(result) is not None), None)
     if alone is not None:
         found.append(compared.of_nonfinite(alone, modules))
-    found += [compared.of_weight(weight, modules) for weight in weights.differing]
+    found += of_weights(weights, replay, modules)
     if replay is not None:
         by_replay = replayed.of_replay(replayed.seen(replay, results.boundaries), modules, start)
         found += [_beside_inputs(finding, results.boundaries[places[finding.boundary]], inputs, start) for finding in by_replay]

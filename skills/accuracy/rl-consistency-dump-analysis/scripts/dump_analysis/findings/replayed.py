@@ -31,12 +31,18 @@ _CAUSES = {
     "replay_fits_tokens": ("side", "at"),
     "replay_altered": ("side",),
     "replay_constants": ("name",),
+    "replay_bias_alone": ("side",),
+    "replay_gain_twice": ("side",),
+    "replay_gain_never": ("side",),
     "replay_functions": ("train", "infer"),
     "replay_mistake": ("side", "variant"),
     "replay_unexplained": ("side",),
 }
 # What one cause does at several places; of all others nothing tells that it is one.
-_ANYWHERE = ("replay_constants", "replay_functions", "replay_mistake", "replay_fits_offsets")
+_ANYWHERE = (
+    "replay_constants", "replay_functions", "replay_mistake", "replay_fits_offsets",
+    "replay_bias_alone", "replay_gain_twice", "replay_gain_never",
+)  # fmt: skip
 _ROUNDING_PARTS = 6  # evidence sentences of a finding
 
 

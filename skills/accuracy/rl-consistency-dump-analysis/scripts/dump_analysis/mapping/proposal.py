@@ -21,6 +21,7 @@ from dump_analysis.mapping.naming.tails import TailRow, logits_row
 from dump_analysis.mapping.recorded.cuts import cut_op, with_ops
 from dump_analysis.mapping.recorded.nodes import Node, SideNodes
 from dump_analysis.mapping.rows.candidates import by_place, equal_vectors
+from dump_analysis.mapping.rows.flat_parameters import flat_rows
 from dump_analysis.mapping.rows.log_probs import LogProbs, log_prob_rows
 from dump_analysis.mapping.rows.partial_rows import whole_rows, whole_weights
 from dump_analysis.mapping.rows.routing import routed_places
@@ -69,6 +70,7 @@ def propose(train: Side, infer: Side) -> Proposal:
     lines = _lines(joined, names, doubtful, tail)
     places = _places(joined, lines, names, gaps)
     rows = rows_of_places(places.made, joined.train, joined.infer, permuted_inputs(joined))
+    rows += flat_rows(places.made, rows, joined.train, joined.infer)
     rows += left_rows(places, joined.modules, rows, joined.train, joined.infer)
     routed = routed_places(joined, names, places.experts, rows)
     rows = routed.weights

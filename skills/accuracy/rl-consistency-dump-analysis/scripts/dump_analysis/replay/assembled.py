@@ -137,6 +137,9 @@ def _of_one(name: str, sources: Sequence[Source], whole: AssembledSide, operand:
         part = next(part for part in tensor.parts if _is_of(part, first))
         kept = (first.steps or ())[len(part.source.steps or ()) :]
         return Operand([Source(name, None, None, tuple(kept))])
+    if len(tensor.parts) == 1 and not tensor.steps and not tensor.parts[0].source.steps:  # the file itself under another name
+        own = [Source(name, None, None, source.steps) for source in sources]
+        return Operand(own, operand.combine, operand.axis) if len(own) > 1 else Operand(own)
     if any(op.op not in ("reshape", "squeeze") for op in tensor.steps):
         raise OperandError("steps", f"{name} is put together and cut again")
     for width in _widths(tensor):

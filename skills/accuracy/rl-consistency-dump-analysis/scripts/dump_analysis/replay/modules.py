@@ -4,6 +4,7 @@ A value that an entry hands out is recomputed from what that entry was handed; a
 activation times up) from the boundaries before it. Nothing is judged from names of modules or classes.
 """
 
+import contextlib
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
@@ -18,6 +19,7 @@ from dump_analysis.boundaries import INPUTS, is_weight
 from dump_analysis.floats import Array
 from dump_analysis.mapping.recorded.cuts import with_ops
 from dump_analysis.replay import places
+from dump_analysis.replay.flat_holes import bias_behind, cut_out, weight_in_hole
 from dump_analysis.replay.own_weights import BIAS, HANDED_BIAS, WEIGHT, elements, layout_of, own_weights, parameters
 from dump_analysis.replay.recorded import CannotReplay, Cut, Matrix, beside, cut_of, matrix_of, place_of, value_of
 from dump_analysis.sides import Place, Side
@@ -32,7 +34,10 @@ Weighed = tuple[dict[str, Matrix], Origin, tuple[str, ...]]  # weights, where th
 
 
 class Work(NamedTuple):
-    """What one side recorded of a module. ``operators``: what it can be, by its shapes; ``unused``: parameters of other names."""
+    """What one side recorded of a module. ``operators``: what it can be, by its shapes; ``unused``: parameters of other names.
+
+    ``guessed``: a weight is a hole of its size in a flat parameter, which proves itself only where it explains the output.
+    """
 
     entry: str
     via: tuple[str, ...]
@@ -43,6 +48,7 @@ class Work(NamedTuple):
     origin: Origin
     unused: tuple[str, ...]
     inputs_are: str
+    guessed: bool = False
 
 
 class Pair(NamedTuple):
@@ -137,9 +143,11 @@ def _without_weights(unit: Unit, entry: str) -> tuple[str, ...]:
 def _of_entry(files: Files, pair: Pair, row: Row, label: str, place: Place) -> Work:
     side, records = pair.side(label), place.unit.entries[place.record.entry]
     cut = cut_of(side, _operand(row, label))
-    weights, origin = _weights(files, pair, row, label, cut)
+    weights, origin, guessed = _weights(files, pair, row, label, cut)
+    if BIAS in weights and not weights[BIAS].read(0, weights[BIAS].rows).any():
+        weights = {WEIGHT: weights[WEIGHT]}  # zeros add nothing: as if there were none
     used = {BIAS if name == HANDED_BIAS else name for name in weights}
-    unused = tuple(record.suffix for record in parameters(records) if record.suffix not in used)
+    unused = tuple(record.suffix for record in parameters(records) if record.suffix not in {*used, BIAS})
     weight = weights.get(WEIGHT)
     if weight is None and not parameters(records) and places.is_norm(row.boundary) and not _has_weight(pair, row):
         return _norm(files, side, place, cut, {}, "absent", ())
@@ -154,7 +162,7 @@ def _of_entry(files: Files, pair: Pair, row: Row, label: str, place: Place) -> W
     if _is_of_heads(place, weight):
         cut = cut_of(side, _operand(row, label), weight.rows * weight.columns)
         return _norm(files, side, place, cut, weights, origin, unused)
-    work = _matrix_work(files, side, place, cut, (weights, origin, unused), _last_rows(pair, label))
+    work = _matrix_work(files, side, place, cut, (weights, origin, unused), _last_rows(pair, label))._replace(guessed=guessed)
     return work._replace(operators=(*work.operators, "soft_capped_linear")) if row.boundary == places.LOGITS else work
 
 
@@ -207,42 +215,50 @@ def _last_rows(pair: Pair, label: str) -> Array | None:
     return np.array([stop - 1 for _, _, stop in getattr(pair.tokens, label)], np.int64)
 
 
-def _weights(files: Files, pair: Pair, row: Row, label: str, cut: Cut) -> tuple[dict[str, Matrix], Origin]:
-    """The entry's own parameters; else those of the place in the mapping; else what the other side has."""
+def _weights(files: Files, pair: Pair, row: Row, label: str, cut: Cut) -> tuple[dict[str, Matrix], Origin, bool]:
+    """The entry's own parameters; else those of the place in the mapping; else what the other side has. With whether one is guessed."""
     own = own_weights(files, pair.side(label), cut, is_turned=_is_turned(pair, row, label))
     if own:
-        return own, "recorded"
+        return own, "recorded", False
     mapped = _mapped_weights(files, pair, row, label)
     if mapped:
-        return mapped, "recorded"
+        weight = pair.rows[f"{places.module_of(row.boundary)}.{WEIGHT}"]
+        behind = {} if BIAS in mapped else bias_behind(files, pair.side(label), cut_out(pair.rows, label), _operand(weight, label), cut)
+        return {**mapped, **behind}, "recorded", bool(behind)
+    hole = weight_in_hole(files, pair.side(label), cut_out(pair.rows, label), cut)
+    if hole:
+        return hole, "recorded", True
     other = "infer" if label == "train" else "train"
-    try:
-        borrowed = _mapped_weights(files, pair, row, other) or _weights_of_other(files, pair, row, other)
-    except CannotReplay:
-        borrowed = {}
+    borrowed: dict[str, Matrix] = {}
+    guessed = False
+    with contextlib.suppress(CannotReplay):
+        borrowed, guessed = _weights_of_other(files, pair, row, other)
     if borrowed:
-        return borrowed, "borrowed"
+        return borrowed, "borrowed", guessed
     tied = _of_embedding(files, pair, label, other) if row.boundary == places.LOGITS else {}
-    return tied, "tied" if tied else "absent"
+    return tied, "tied" if tied else "absent", False
 
 
 def _of_embedding(files: Files, pair: Pair, *labels: str) -> dict[str, Matrix]:
     row = pair.rows.get(places.EMBEDDING)
     for label in labels if row is not None else ():
-        try:
-            found = _weights_of_other(files, pair, row, label) if row is not None else {}
-        except CannotReplay:  # that side's table cannot be read: perhaps the other's
-            continue
-        if found:
-            return found
+        with contextlib.suppress(CannotReplay):  # that side's table cannot be read: perhaps the other's
+            found, _ = _weights_of_other(files, pair, row, label) if row is not None else ({}, False)
+            if found:
+                return found
     return {}
 
 
-def _weights_of_other(files: Files, pair: Pair, row: Row, other: str) -> dict[str, Matrix]:
-    """What the other side's entry recorded, if the value is its output."""
+def _weights_of_other(files: Files, pair: Pair, row: Row, other: str) -> tuple[dict[str, Matrix], bool]:
+    """What the mapping says the other side has; else what its entry recorded, if the value is its output. With whether it is guessed."""
+    mapped = _mapped_weights(files, pair, row, other)
+    if mapped:
+        return mapped, False
     cut = cut_of(pair.side(other), _operand(row, other))
-    made = cut.place.record.category == "output" and cut.place.record.entry == entry_of(row, other)
-    return own_weights(files, pair.side(other), cut, is_turned=_is_turned(pair, row, other)) if made else {}
+    if cut.place.record.category != "output" or cut.place.record.entry != entry_of(row, other):
+        return {}, False
+    own = own_weights(files, pair.side(other), cut, is_turned=_is_turned(pair, row, other))
+    return (own, False) if own else (weight_in_hole(files, pair.side(other), cut_out(pair.rows, other), cut), True)
 
 
 def _mapped_weights(files: Files, pair: Pair, row: Row, label: str) -> dict[str, Matrix]:

@@ -58,6 +58,12 @@ def matrix_of(files: Files, place: Place, width: int, rows: Array | None = None,
     steps = [Op("reshape", shape=(-1, width))]
     steps += [cut_op(0, rows)] if rows is not None and not _is_all(rows, tensor.elements // width) else []
     steps += [cut_op(1, columns)] if columns is not None and not _is_all(columns, width) else []
+    return matrix_by(files, place, steps)
+
+
+def matrix_by(files: Files, place: Place, steps: Sequence[Op]) -> Matrix:
+    """A recorded tensor after some ops; a vector becomes one row. Raises CannotReplay."""
+    tensor = _described(place)
     return _matrix(place.record.name, lambda: cut_stream(files, tensor, steps))
 
 
@@ -72,6 +78,12 @@ def value_of(files: Files, side: Side, operand: Operand) -> Matrix:
     places = [place_of(side, source) for source in operand.sources]
     bare = Operand([Source(*source[:3], tuple(_uncast(source))) for source in operand.sources], operand.combine, operand.axis)
     return _matrix(places[0].record.name, lambda: _stream(files, bare, places))
+
+
+def mapped_value_of(files: Files, side: Side, operand: Operand) -> Matrix:
+    """The value that a mapping row compares, after its casts and additions; a vector becomes one row. Raises CannotReplay."""
+    places = [place_of(side, source) for source in operand.sources]
+    return _matrix(places[0].record.name, lambda: _stream(files, operand, places))
 
 
 def _stream(files: Files, operand: Operand, places: Sequence[Place]) -> Stream:

@@ -30,11 +30,22 @@ class Judged(NamedTuple):
 
 
 class Weight(NamedTuple):
-    """A weight of a module that differs between the sides."""
+    """A weight of a module that differs between the sides. ``told``: how; ``format_only``: one side keeps it in a coarser format.
+
+    ``stale``: the side that holds an earlier checkpoint's.
+    """
 
     name: str
     unequal: int
     of: int
+    told: tuple[Worded, ...] = ()
+    format_only: bool = False
+    stale: FindingSide = "unknown"
+
+    @property
+    def faulty(self) -> bool:
+        """Whether the module computes with another weight on each side."""
+        return not self.format_only
 
 
 class Norms(NamedTuple):
@@ -75,8 +86,10 @@ def judge(
 ) -> Judged:
     """The verdict of one pair. ``single``: a module that stands in no layer, so that no other of its kind can vouch for its operator."""
     both = {"train": train, "infer": infer}
-    apart = tuple(word("replay_weights_differ", weight=one.name, unequal=one.unequal, of=one.of) for one in weights)
-    checkpoint = tuple(word("replay_checkpoint", weight=one.name) for one in weights)
+    apart = tuple(said for one in weights for said in _weight_told(one))
+    stored = weights
+    weights = [one for one in weights if one.faulty]
+    checkpoint = tuple(word("replay_checkpoint", weight=one.name) for one in weights if one.stale == "unknown")
     if isinstance(train, Unreplayed) or isinstance(infer, Unreplayed):
         reasons = tuple(one.reason for one in both.values() if isinstance(one, Unreplayed))
         alone = {label: one for label, one in both.items() if isinstance(one, Replayed) and not one.explained}
@@ -91,21 +104,31 @@ def judge(
         return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *kernels))
     if off:
         return _one_is_off(off, apart, checkpoint)
-    return _both_follow(train, infer, norms, bool(weights), apart, checkpoint)
+    return _both_follow(train, infer, norms, stored, apart, checkpoint)
+
+
+def _weight_told(one: Weight) -> tuple[Worded, ...]:
+    return (word("replay_weights_differ", weight=one.name, unequal=one.unequal, of=one.of), *one.told) if one.faulty else one.told
 
 
 def _both_follow(
-    train: Replayed, infer: Replayed, norms: Mapping[str, Norms], differ: bool, apart: tuple[Worded, ...], checkpoint: tuple[Worded, ...]
-) -> Judged:
-    """Both sides follow from what they were handed: do they compute the same? ``differ``: their weights do."""
+    train: Replayed, infer: Replayed, norms: Mapping[str, Norms], weights: Sequence[Weight], apart: tuple[Worded, ...],
+    checkpoint: tuple[Worded, ...],
+) -> Judged:  # fmt: skip
+    """Both sides follow from what they were handed: do they compute the same? ``weights``: those that differ."""
+    differ = any(one.faulty for one in weights)
     found = _constants_apart(train, infer, norms)
     if found is not None:
         return found._replace(evidence=(*apart, *found.evidence), would_decide=(*checkpoint, *found.would_decide))
     both = {"train": train, "infer": infer}
-    one, two = chosen(train, infer)
     left_bias = conventions.bias_is_left(train, infer)
     if left_bias is not None:
         return Judged("logic" if differ else "unknown", "unknown", apart, (*checkpoint, left_bias))
+    biased = [label for label, side in both.items() if "bias" in side.work.weights]
+    if not differ and len(biased) == 1 and all(side.work.origin == "recorded" for side in both.values()):
+        told = word("replay_bias_alone", side=biased[0], other="infer" if biased[0] == "train" else "train")
+        return Judged("logic", "unknown", (*apart, told), (*checkpoint, word("replay_bias_decides", entry=both[biased[0]].work.entry)))
+    one, two = chosen(train, infer)
     gains = conventions.gains_agree(train, infer)
     if gains is not None:
         one, two, apart = conventions.without_offset(one), conventions.without_offset(two), (*apart, gains)
@@ -121,8 +144,11 @@ def _both_follow(
         return Judged("logic", side, (*apart, told, *conventions.gains_apart(train, infer), *elsewhere), checkpoint)
     variants = () if one == two else (word("replay_variants", train=one, infer=two),)
     if differ:
-        return Judged("logic", "unknown", (*apart, *conventions.gains_apart(train, infer), *variants), checkpoint)
-    return Judged("rounding" if variants else "same", "unknown", (*apart, *variants), ())
+        stale = list({one.stale: None for one in weights if one.faulty})
+        every = (*apart, *conventions.gains_apart(train, infer), *variants)
+        return Judged("logic", stale[0] if len(stale) == 1 else "unknown", every, checkpoint)
+    formats = any(weight.format_only for weight in weights)
+    return Judged("rounding" if variants or formats else "same", "unknown", (*apart, *variants), ())
 
 
 def _told(one: Replayed, variant: str) -> str:
@@ -165,7 +191,9 @@ def _once(reasons: Sequence[Worded]) -> tuple[Worded, ...]:
 
 
 def _unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
-    """Whether what nothing explains may be a kernel, or a function, that nobody has written down."""
+    """Whether what nothing explains may be a kernel, or a function, that nobody has written down, or a weight that is another."""
+    if one.work.guessed:
+        return True
     if one.best.explains:
         return False
     return one.best.trial.formula.operator in norms.untrusted or (single and not _in_one_place(one))
@@ -213,6 +241,8 @@ def _unexplained(label: str, one: Replayed) -> tuple[Worded, ...]:
 
 
 def _kernel(label: str, one: Replayed) -> Worded:
+    if one.work.guessed:
+        return word("replay_guessed", side=label, entry=one.work.entry)
     return word("replay_kernel", side=label, operator=one.best.trial.formula.operator)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from msprobe_files import release
+from msprobe_files.pt_archive import PtTensor
 
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, ModuleReplay, SideReplay, WeightReplay
@@ -38,11 +39,15 @@ def replay_pair(
     infer: Side,
     stated: Mapping[str, Mapping[str, float]],
     advance: Callable[[], object] = lambda: None,
+    previous: Mapping[str, PtTensor] | None = None,
 ) -> tuple[list[ModuleReplay], list[WeightReplay], dict[str, dict[str, Calibration]]]:
-    """Modules in the mapping's order, weights, and the counts of each operator. ``stated``: constants by side."""
+    """Modules in the mapping's order, weights, and the counts of each operator. ``stated``: constants by side.
+
+    ``previous``: weights of an earlier checkpoint.
+    """
     whole = whole_pair(mapping, train, infer)
     pair = pair_of(whole.mapping, whole.train, whole.infer)
-    weights = weights_compared.compared(whole.mapping, pair)
+    weights = weights_compared.compared(whole.mapping, pair, previous)
     found = []
     for row in rows_of(mapping):
         found.append(_both_sides(whole, pair, row, stated))
@@ -51,13 +56,19 @@ def replay_pair(
     modules = []
     for one in found:
         names = _weights_of(pair, one.row, one.sides)
-        own = [Weight(each.result.name, each.unequal, each.of) for each in weights if each.unequal and each.result.name in names]
+        own = [_weight_of(each) for each in weights if each.unequal and each.result.name in names]
         single = layer_of(one.row.boundary) is None
         judged = verdict.judge(one.sides["train"], one.sides["infer"], own, norms, single=single)
         modules.append(_module(one, judged, whole.recorded))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
     return modules, [one.result for one in weights], calibration
+
+
+def _weight_of(one: weights_compared.Compared) -> Weight:
+    """A weight as the verdict takes it."""
+    result = one.result
+    return Weight(result.name, one.unequal, one.of, tuple(result.evidence), result.format_only, result.side)
 
 
 def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> _Pair:

@@ -13,6 +13,7 @@ from msprobe_files.operands import Op, Operand, Source
 from dump_analysis import floats
 from dump_analysis.floats import Array
 from dump_analysis.mapping.joining.joined import Joined
+from dump_analysis.mapping.naming.producers import Makers
 from dump_analysis.mapping.recorded.cuts import cut_op, with_ops
 from dump_analysis.mapping.recorded.nodes import Node, Recorded, SideNodes
 from dump_analysis.tensors import Files, cut_stream
@@ -96,7 +97,8 @@ def _ends(side: SideNodes) -> list[_End]:
     tails = [end for record in sorted(side.tails, key=lambda tail: -tail.spot.time)[:_LATEST] if (end := _tail(side, record)) is not None]
     last = max((node.time for node in nodes), default=0.0)
     last = max([last, *(end.time for end in tails)])
-    full = [_End(node.sample[-1], node.time, Operand(node.sources), False, node.time >= last) for node in nodes]
+    makers = Makers(side)
+    full = [_End(node.sample[-1], node.time, makers.operand(node, None), False, node.time >= last) for node in nodes]
     return [end._replace(final=end.time >= last) for end in tails] + full
 
 

@@ -80,7 +80,7 @@ def rows_of_places(places: Sequence[Made], train: SideNodes, infer: SideNodes, i
     tables = [lookups(side) for side in (train, infer)]
     turned = [turned_entries(side) for side in (train, infer)]
     rows: list[WeightRow] = []
-    for made in _without_overlap(places):
+    for made in without_overlap(places):
         if made.train is None or made.infer is None:
             continue
         recorded = [found.get(end.entry, []) for found, end in zip(by_entry, _ends(made), strict=True)]
@@ -154,7 +154,7 @@ def _is_covered(places: Sequence[Made], at: int, group: Sequence[int]) -> bool:
     return len(inside) > 1 and all(set().union(*(part[side] for part in inside)) == own[side] for side in (0, 1))
 
 
-def _without_overlap(places: Sequence[Made]) -> Iterator[Made]:
+def without_overlap(places: Sequence[Made]) -> Iterator[Made]:
     """Each part of a pair of entries once: a whole output gives way to its parts where these are all of it, else they to it."""
     said = covered(places)
     for group in _groups(places):
