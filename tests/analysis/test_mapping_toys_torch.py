@@ -28,6 +28,9 @@ SAID = {("kv_swapped", "train"): _KV, ("kv_swapped", "infer"): _KV}
 UP_FIRST = ("gate_up_order", "train")
 # Other operands than on the clean pair: with nothing added the sum is o_proj's result itself; the fused norm alone records the sum.
 ELSEWHERE = {"missing_residual": {"layers.1.resid_attn"}, "fused_add_unrounded": {"layers.1.resid_attn"}}
+# What one layer hands out and the next takes in are two values there, and either is the row's.
+ELSEWHERE |= {"altered_stream": {"layers.0.resid_mlp"}}
+TWO_VALUES = {"altered_stream": {"layers.0.resid_mlp"}}
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +118,7 @@ def test_a_fault_moves_no_row(toys: Toys, clean: dict[str, Json], name: str, sid
     dumped = toys.pair(name, side)
     rows, expected = all_rows(proposed(dumped)), by_hand(dumped)
     assert (set(rows) == set(expected)) if (name, side) == UP_FIRST else (list(rows) == list(expected))
-    assert differing(dumped, rows, expected) == set()
+    assert differing(dumped, rows, expected) == TWO_VALUES.get(name, set())
     moved = {one for one in rows for at in SIDES if uncut(rows[one][at]) != uncut(clean[one][at])}
     assert moved <= ELSEWHERE.get(name, set())
     assert {one for one in rows if "exchange" in str(rows[one]["note"]) or "elsewhere" in str(rows[one]["note"])} == SAID.get(

@@ -23,6 +23,12 @@ FOUND = {
     "updated_weight": ["layers.1.down"],
     "one_token": ["layers.1.down"],
     "embedding_multiplier": ["embedding"],
+    "altered_token": ["layers.1.q"],
+    "altered_channel": ["layers.1.gate"],
+    "altered_stream": ["layers.1.input_norm"],
+    "residual_row_lost": ["layers.1.resid_attn"],
+    "residual_of_norm": ["layers.1.resid_attn"],
+    "other_norm": ["layers.1.gate"],
 }
 ROUNDED = {
     "head_fp32": ["lm_head"],

@@ -14,6 +14,7 @@ The clean pair is equal bit for bit, fused parts against separate ones, and its 
 ``trainer``     the model as transformers has it: [1, tokens, H], q, k, v, gate and up apart, one hidden state
 ``engine``      the model as vLLM has it: [tokens, H], fused qkv and gate_up, in-place add and norm, a pair (hidden, residual)
 ``mapping``     the rows that join the two, written by hand
+``late``        a dump of the engine as msprobe before 26.2 makes it, inputs taken after the call
 ``dumper``      the process that dumps; ``pairs`` asks it and imports neither torch nor msprobe
 ``arch``        toys of other architectures: ``toys.architecture("train", "latent")`` is the root of one side's dump
 """

@@ -170,3 +170,13 @@ def attention(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, *, scale: float, ro
     for at in range(v.shape[1]):
         total = total + probabilities[:, :, at : at + 1] * v[:, at : at + 1, :]
     return total
+
+
+def altered(x: Tensor, *, token: int | None = None, channel: int | None = None, factor: float = 1.02) -> Tensor:
+    """A copy of bfloat16 [..., tokens, columns] of which one token or one channel is multiplied."""
+    y = x.float()
+    if token is not None:
+        y[..., token, :] = y[..., token, :] * factor
+    if channel is not None:
+        y[..., channel] = y[..., channel] * factor
+    return rounded(y)

@@ -208,15 +208,29 @@ class Qwen2DecoderLayer(nn.Module):
         self.post_attention_layernorm.gain_offset = float(on.has("gain_less_one"))
         self.post_attention_layernorm.rounds_sum = not on.has("fused_add_unrounded", layer)
         self.post_attention_layernorm.loses_residual = on.has("missing_residual", layer)
+        self.layer, self.on, self.token = layer, on, on.padding + 11
 
     def forward(self, positions: Tensor, hidden_states: Tensor, residual: Tensor | None) -> tuple[Tensor, Tensor]:
+        if self.on.has("altered_stream", self.layer):
+            hidden_states = arithmetic.altered(hidden_states, token=self.token)
         if residual is None:
             residual = hidden_states
             hidden_states = self.input_layernorm(hidden_states)
         else:
             hidden_states, residual = self.input_layernorm(hidden_states, residual)
+        normed = hidden_states.clone()
+        if self.on.has("residual_of_norm", self.layer):
+            residual = normed
+        if self.on.has("altered_token", self.layer):
+            hidden_states = arithmetic.altered(hidden_states, token=self.token)
         hidden_states = self.self_attn(positions=positions, hidden_states=hidden_states)
+        if self.on.has("residual_row_lost", self.layer):
+            residual = arithmetic.altered(residual, token=self.token, factor=0.0)
         hidden_states, residual = self.post_attention_layernorm(hidden_states, residual)
+        if self.on.has("altered_channel", self.layer):
+            hidden_states = arithmetic.altered(hidden_states, channel=7)
+        if self.on.has("other_norm", self.layer):
+            hidden_states = normed
         return self.mlp(hidden_states), residual
 
 

@@ -66,6 +66,12 @@ _LIST = [
         weights=("layers.N.down.weight",),
     ),
     Switch("one_token", "fault", "layers.N.down.out", "down_proj's result for token 11 is 1.02 times what it should be"),
+    Switch("altered_token", "fault", "layers.N.q.out", "token 11 is multiplied by 1.02 between the input norm and q, k, v"),
+    Switch("altered_channel", "fault", "layers.N.gate.out", "channel 7 is multiplied by 1.02 between post_norm and gate, up"),
+    Switch("altered_stream", "fault", "layers.N.input_norm.out", "what comes into the layer is multiplied by 1.02 in token 11"),
+    Switch("residual_row_lost", "fault", "layers.N.resid_attn", "what came into the layer is not added to its attention in token 11"),
+    Switch("other_norm", "fault", "layers.N.gate.out", "gate and up read what the input norm returned, not post_norm"),
+    Switch("residual_of_norm", "fault", "layers.N.resid_attn", "to the attention is added what the input norm returned"),
     Switch("positions_off_by_one", "fault", "positions", "positions count from 1"),
     Switch(
         "embedding_multiplier", "fault", "embedding.out", "embeddings are multiplied by sqrt(50), not by that in bfloat16",

@@ -160,20 +160,34 @@ class Qwen2DecoderLayer(nn.Module):
         self.post_attention_layernorm = Qwen2RMSNorm(made[f"layers.{layer}.post_norm.weight"])
         self.post_attention_layernorm.gain_offset = float(on.has("gain_less_one"))
         self.fused, self.loses_residual = on.has("fused_add_unrounded", layer), on.has("missing_residual", layer)
+        self.layer, self.on, self.token = layer, on, on.padding + 11
 
     def forward(self, hidden_states: Tensor, attention_mask: Tensor, position_embeddings: tuple[Tensor, Tensor]) -> Tensor:
+        if self.on.has("altered_stream", self.layer):
+            hidden_states = arithmetic.altered(hidden_states, token=self.token)
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
+        normed = hidden_states
+        if self.on.has("residual_of_norm", self.layer):
+            residual = normed
+        if self.on.has("altered_token", self.layer):
+            hidden_states = arithmetic.altered(hidden_states, token=self.token)
         hidden_states, _ = self.self_attn(
             hidden_states=hidden_states, position_embeddings=position_embeddings, attention_mask=attention_mask
         )
         if self.loses_residual:
             residual = torch.zeros_like(residual)
+        if self.on.has("residual_row_lost", self.layer):
+            residual = arithmetic.altered(residual, token=self.token, factor=0.0)
         if self.fused:
             hidden_states, residual = self.post_attention_layernorm(hidden_states, residual)
         else:
             residual = rounded(residual.float() + hidden_states.float())
             hidden_states = self.post_attention_layernorm(residual)
+        if self.on.has("altered_channel", self.layer):
+            hidden_states = arithmetic.altered(hidden_states, channel=7)
+        if self.on.has("other_norm", self.layer):
+            hidden_states = normed
         return rounded(residual.float() + self.mlp(hidden_states).float())
 
 

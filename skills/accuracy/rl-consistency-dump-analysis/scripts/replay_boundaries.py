@@ -8,7 +8,8 @@ fault is found, from one pair of dumps, whatever went wrong before it. A mapping
 Verdict of each module pair:
   same      both sides follow from their own inputs by one way of rounding, with equal weights and constants
   rounding  both follow, rounded at other points, which are named
-  logic     weights, constants or the function differ, or one side does not follow: the side is named where that is proven
+  logic     weights, constants or the function differ, or one side does not follow, or what it was handed is not what an earlier module
+            returned: the side is named where that is proven
   unknown   not recomputed, or by a kernel that is not in the list; the artefact says what would decide
 """
 

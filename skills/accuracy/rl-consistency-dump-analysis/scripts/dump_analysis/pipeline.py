@@ -186,18 +186,18 @@ def replay_step(
     earlier = checkpoint.read(previous) if previous is not None else None
     constants = {label: stated.constants(path) for label, path in configs.items() if path is not None}
     with progress(len(modules.rows_of(mapping)), quiet=quiet) as advance:
-        found, weights, calibration = replayed.replay_pair(mapping, train, infer, constants, advance, earlier)
+        found = replayed.replay_pair(mapping, train, infer, constants, advance, earlier)
     results = ReplayResults(
         train=SideLabel(train.label, train.digest),
         infer=SideLabel(infer.label, infer.digest),
         mapping=FileDigest(mapping_digest),
-        modules=found,
-        edges=[],
-        weights=weights,
-        calibration=calibration,
+        modules=found.modules,
+        edges=found.edges,
+        weights=found.weights,
+        calibration=found.calibration,
     )
     io.write(output, results)
-    return results, Told([], [])
+    return results, Told([], [] if found.untraced is None else [f"where inputs came from is not known: {found.untraced}"])
 
 
 def _why_not_run(results: BoundaryResults, train: Side, infer: Side) -> list[str]:

@@ -1213,6 +1213,38 @@ TABLE: dict[str, tuple[str, str]] = {
     "block_row": ("each row", "每行"),
     "block_of_row": ("every {wide} of a row", "每行每 {wide} 个"),
     "block_of_both": ("every {high} × {wide}", "每 {high} × {wide} 块"),
+    # --- replay: between modules ---
+    "replay_true_inputs": (
+        "{side}: the inputs of {entry} were recorded after it had overwritten them; it was recomputed from {names}",
+        "{side}：{entry} 的输入在被其原地改写之后才记录；已改用 {names} 重算",
+    ),
+    "replay_overwritten": (
+        (
+            "{side}: input captured after in-place update: what {entry} was handed is not in the dump; msprobe 26.2 records inputs before "
+            "the call, or clone them in a pre-hook"
+        ),
+        "{side}：输入在原地更新之后才被采集：dump 中没有 {entry} 实际收到的输入；msprobe 26.2 在调用前记录输入，或在 pre-hook 中 clone",
+    ),
+    "replay_made_of": (
+        "{side}: what it holds is made of {sources} and nothing else",
+        "{side}：它的值只由 {sources} 得出",
+    ),
+    "replay_elsewhere": (
+        "{side}: {input} is {held}; in most layers, and on the other side, it is {usual}",
+        "{side}：{input} 取自 {held}；在多数层以及另一侧，它取自 {usual}",
+    ),
+    "replay_altered": (
+        "{side}: {input} is not what was handed on: {where} it is {sources} {how}",
+        "{side}：{input} 与上游交出的值不同：{where}它是 {sources} {how}",
+    ),
+    "replay_everywhere": ("in all of its elements", "全部元素中"),
+    "replay_in_tokens": ("in tokens {tokens} of {of}, and nowhere else,", "仅在 {of} 个 token 中的 {tokens}，"),
+    "replay_in_columns": ("in columns {columns} of {of}, and nowhere else,", "仅在 {of} 列中的第 {columns} 列，"),
+    "replay_altered_gain": ("times {gain}", "的 {gain} 倍"),
+    "replay_altered_gains": ("times a number of its own in each", "各乘以一个不同的数"),
+    "replay_altered_moved": ("with the rows of other tokens", "但换成了其他 token 的行"),
+    "replay_altered_lost": ("without one of these addends", "但少加了其中一项"),
+    "replay_altered_other": ("with other values", "但数值不同"),
     # --- training log ---
     "log_lacks": ("{file} states no {keys}", "{file} 中没有 {keys}"),
     "log_not_computed": (

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from .common import FileDigest, FindingSide, SideLabel, Worded
+from .common import FileDigest, FindingSide, SideLabel, SideName, Worded
 
 Verdict = Literal["same", "rounding", "logic", "unknown"]
 Basis = Literal["variant", "bound", "noise_model"]
@@ -103,14 +103,24 @@ class ModuleReplay(msgspec.Struct, frozen=True):
     local: Local | None = None
 
 
-class Edge(msgspec.Struct, frozen=True):
-    """Where a module's input came from."""
+class AlteredEdge(msgspec.Struct, frozen=True):
+    """What was altered: of the value of which boundary, in which tokens and columns (none listed: in all), by which factor if by one."""
 
-    side: Literal["train", "infer"]
+    boundary: str
+    tokens: list[int]
+    columns: list[int]
+    gain: float | None
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """Where a module's input came from. ``altered`` only where something was."""
+
+    side: SideName
     input: str
     sources: list[str] = msgspec.field(name="from")
     how: How
     unexplained: int
+    altered: AlteredEdge | msgspec.UnsetType = msgspec.UNSET
 
 
 class WeightRows(msgspec.Struct, frozen=True):

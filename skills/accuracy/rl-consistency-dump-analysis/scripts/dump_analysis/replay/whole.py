@@ -7,11 +7,12 @@ from msprobe_files import release
 from msprobe_files.pt_archive import PtTensor
 
 from dump_analysis.artefacts.common import Worded
-from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, ModuleReplay, SideReplay, WeightReplay
+from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, Edge, ModuleReplay, SideReplay, WeightReplay
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of
 from dump_analysis.replay import conventions, norm_chain, places, search, verdict, weights_compared
 from dump_analysis.replay.assembled import Whole, whole_pair
+from dump_analysis.replay.between import Stated, inputs_of, with_inputs
 from dump_analysis.replay.local import local_of
 from dump_analysis.replay.log_prob_work import log_prob_work
 from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_of
@@ -33,18 +34,25 @@ class _Pair(NamedTuple):
     files: Files
 
 
+class Replay(NamedTuple):
+    """Modules in the mapping's order, weights, the counts of each operator, and where inputs came from, or why that is not known."""
+
+    modules: list[ModuleReplay]
+    weights: list[WeightReplay]
+    calibration: dict[str, dict[str, Calibration]]
+    edges: list[Edge]
+    untraced: str | None
+
+
 def replay_pair(
     mapping: SemanticMapping,
     train: Side,
     infer: Side,
-    stated: Mapping[str, Mapping[str, float]],
+    stated: Stated,
     advance: Callable[[], object] = lambda: None,
     previous: Mapping[str, PtTensor] | None = None,
-) -> tuple[list[ModuleReplay], list[WeightReplay], dict[str, dict[str, Calibration]]]:
-    """Modules in the mapping's order, weights, and the counts of each operator. ``stated``: constants by side.
-
-    ``previous``: weights of an earlier checkpoint.
-    """
+) -> Replay:
+    """Every row of the mapping replayed. ``stated``: constants by side; ``previous``: weights of an earlier checkpoint."""
     whole = whole_pair(mapping, train, infer)
     pair = pair_of(whole.mapping, whole.train, whole.infer)
     weights = weights_compared.compared(whole.mapping, pair, previous)
@@ -52,6 +60,7 @@ def replay_pair(
     for row in rows_of(mapping):
         found.append(_both_sides(whole, pair, row, stated))
         advance()
+    inputs = inputs_of(pair, [(one.row, one.sides) for one in found], stated)
     norms = {label: verdict.norms_of([side for one in found if isinstance(side := one.sides[label], Replayed)]) for label in _SIDES}
     modules = []
     for one in found:
@@ -62,7 +71,7 @@ def replay_pair(
         modules.append(_module(one, judged, whole.recorded))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
-    return modules, [one.result for one in weights], calibration
+    return Replay(with_inputs(modules, inputs), [one.result for one in weights], calibration, inputs.edges.edges, inputs.untraced)
 
 
 def _weight_of(one: weights_compared.Compared) -> Weight:
