@@ -11,7 +11,7 @@ import os
 import pickletools
 import struct
 import zipfile
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .errors import DumpError
 
@@ -28,6 +28,7 @@ _STORAGE_DTYPES = {
     "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
 }  # fmt: skip
 _LARGEST_PICKLE = 1 << 14  # bytes; a tensor's pickle has 150 to 2000
+_LARGEST_STATE = 1 << 26  # bytes; a state_dict's pickle has about 200 a tensor
 # What zipfile, pickletools and the walk raise on cut or foreign bytes.
 _DAMAGE = (
     zipfile.BadZipFile, ValueError, LookupError, EOFError, NotImplementedError, struct.error, RuntimeError,
@@ -79,15 +80,41 @@ def read_header(path: str) -> PtTensor:
     Raises DumpError for a file that is no stored zip of one tensor: cut, foreign, compressed,
     hostile, or of a dtype that is not known.
     """
+    found = _read_archive(path, _LARGEST_PICKLE, lambda pickle: {"": _described.get(pickle) or _describe(pickle, path)})
+    return found[""]
+
+
+def read_headers(path: str) -> Dict[str, PtTensor]:
+    """Describe the tensors of a state_dict that torch.save wrote, by name; names of nested ones are joined by dots.
+
+    Raises DumpError as `read_header` does, and where there is anything else in it than tensors, numbers and texts.
+    """
+    return _read_archive(path, _LARGEST_STATE, lambda pickle: _tensors(_walk(pickle, path)))
+
+
+def _tensors(state: Any) -> Dict[str, "_Tensor"]:
+    found: Dict[str, _Tensor] = {}
+    seen = set()  # each dict is walked once: laughs do not multiply
+    todo = [("", state)]
+    while todo:
+        name, value = todo.pop()
+        if isinstance(value, _Tensor):
+            found[name] = value
+        elif isinstance(value, dict) and id(value) not in seen:
+            seen.add(id(value))
+            todo.extend((name + "." + key if name else key, item) for key, item in reversed(list(value.items())))
+    return found
+
+
+def _read_archive(path: str, most: int, tensors_of: Callable[[bytes], Dict[str, "_Tensor"]]) -> Dict[str, PtTensor]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = _members(archive, path)
-            pickle = _read_small(archive, members["data.pkl"], path)
+            pickle = _read_small(archive, members["data.pkl"], path, most)
             order = _read_small(archive, members["byteorder"], path) if "byteorder" in members else b"little"
             if order.strip() != b"little":
                 raise _unreadable(path, "its bytes are %s-endian" % order[:16].decode("ascii", "replace"))
-            tensor = _described.get(pickle) or _describe(pickle, path)
-            return _locate(tensor, members, path)
+            return {name: _locate(tensor, members, path) for name, tensor in tensors_of(pickle).items()}
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error))
     except _DAMAGE as error:
@@ -145,9 +172,9 @@ def _members(archive: zipfile.ZipFile, path: str) -> Dict[str, zipfile.ZipInfo]:
     return found
 
 
-def _read_small(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> bytes:
+def _read_small(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str, most: int = _LARGEST_PICKLE) -> bytes:
     # Refused before anything is inflated: torch stores, so a compressed member is foreign or a bomb.
-    if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size or info.file_size > _LARGEST_PICKLE:
+    if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size or info.file_size > most:
         raise _unreadable(path, "its %s is compressed or has %d bytes" % (os.path.basename(info.filename), info.file_size))
     return archive.read(info)
 
@@ -244,6 +271,8 @@ def _build(name: str, argument: Any, stack: List[Any], path: str) -> None:
     elif name == "SETITEM":
         value, key = stack.pop(), _text(stack.pop())
         stack[-1][key] = value
+    elif name == "BUILD":
+        stack.pop()  # a state_dict's versions of its modules
     elif name == "BINPERSID":
         stack.append(_storage(stack.pop(), path))
     elif name == "REDUCE":
