@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msprobe_files.errors import DumpError
 
-from . import assembled_files, assembly, sides
+from . import assembled_files, assembly, checkpoint, sides
 from .artefacts import assembly_plan
 from .artefacts.assembly_plan import AssemblyPlan
 from .mapping import whole
@@ -14,13 +14,16 @@ from .pipeline import PLAN, Told, progress
 from .sides import Side
 
 
-def assemble_step(train: Side, infer: Side, plan: str | Path | None, folder: Path, *, quiet: bool) -> tuple[AssemblyPlan, Told]:
+def assemble_step(
+    train: Side, infer: Side, plan: str | Path | None, reference: str | None, folder: Path, *, quiet: bool
+) -> tuple[AssemblyPlan, Told]:
     """Write each side of several units as one dump under ``folder``, and the plan that says how. Raises DumpError where neither is.
 
     Where ranks and dump steps both cut a tensor, each step is put together first, then the steps: ``assembly_plan.stepN.json`` says how
     each step was, ``assembly_plan.json`` how these were joined.
     """
-    made = whole.assembled(train, infer, assembly_plan.read(plan) if plan is not None else None)
+    weights = checkpoint.read(reference) if reference is not None else None
+    made = whole.assembled(train, infer, assembly_plan.read(plan) if plan is not None else None, weights)
     if made.train is None and made.infer is None:
         raise DumpError("Cannot assemble: each side is one unit already. Compare them with diagnose.py.")
     folder.mkdir(parents=True, exist_ok=True)

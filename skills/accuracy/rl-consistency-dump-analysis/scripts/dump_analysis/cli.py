@@ -30,6 +30,10 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "infer": {"nargs": "+", "action": "extend", "metavar": "PATH", "help": "the inference engine's dump, likewise"},
     "mapping": {"metavar": "FILE", "help": "which tensors are the same boundary (semantic_mapping.json, or a bare list of rows)"},
     "plan": {"metavar": "FILE", "help": "how ranks, stages and steps are put together (assembly_plan.json); without it a plan is proposed"},
+    "reference": {
+        "metavar": "CHECKPOINT",
+        "help": "a checkpoint of the weights that ran (a folder or file, safetensors or torch): the order of shards is that of its rows",
+    },
     "train-config": {"metavar": "FILE", "help": "the trainer's configuration: constants of replay; recorded in the conclusion's inputs"},
     "infer-config": {"metavar": "FILE", "help": "the engine's configuration, likewise"},
     "train-log": {"metavar": "FILE", "help": "the training log; its consistency metrics are read, none is computed"},

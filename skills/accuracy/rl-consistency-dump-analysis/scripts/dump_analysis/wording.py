@@ -324,6 +324,18 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: the shards lie in the other side's matrices in the order of ranks {order}, not in that of their numbers; joined so",
         "{side}：分片在对侧矩阵中的次序是 rank {order}，而不是按 rank 编号；已照此拼接",
     ),
+    "ranks_by_reference": (
+        "{side}: the shards lie in the checkpoint's matrices in the order of ranks {order}, not in that of their numbers; joined so",
+        "{side}：分片在 checkpoint 矩阵中的次序是 rank {order}，而不是按 rank 编号；已照此拼接",
+    ),
+    "reference_unlike": (
+        "{side}: --reference tells nothing, as no sharded matrix has its rows there: it is of another model, step or dtype",
+        "{side}：--reference 未起作用：分片矩阵的行都不在其中，它属于别的模型、别的训练步或别的 dtype",
+    ),
+    "reference_unneeded": (
+        "--reference is not used: each side is one unit, or --plan says how its units are put together",
+        "--reference 未使用：每一侧只有一份采集，或已由 --plan 说明如何拼接",
+    ),
     "shards_joined": ("{side}: {n} ranks hold shards of one forward and are joined", "{side}：{n} 个 rank 各持有同一次前向的分片，已拼接"),
     "replicas_joined": (
         "{side}: {n} ranks hold copies of one forward; the first is compared",

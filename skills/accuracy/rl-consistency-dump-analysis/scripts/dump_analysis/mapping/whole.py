@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 from msprobe_files import names
 from msprobe_files.operands import Operand, OperandError
+from msprobe_files.pt_archive import PtTensor
 
 from dump_analysis.artefacts.assembly_plan import AssemblyPlan, SidePlan
 from dump_analysis.artefacts.common import Modules, Worded
@@ -15,8 +16,11 @@ from dump_analysis.joined_tensors import JoinedTensor
 from dump_analysis.mapping import proposal
 from dump_analysis.mapping.proposal import Proposal
 from dump_analysis.mapping.ranks.plan import plan_sides
+from dump_analysis.mapping.ranks.reference import Reference
 from dump_analysis.sides import Side
 from dump_analysis.wording import word
+
+Weights = dict[str, PtTensor]  # of a checkpoint, by name
 
 
 class Assembly(NamedTuple):
@@ -32,14 +36,17 @@ class Assembly(NamedTuple):
     by_step: dict[str, list[SidePlan]]
 
 
-def propose(train: Side, infer: Side, plan: AssemblyPlan | None = None) -> Proposal:
+def propose(train: Side, infer: Side, plan: AssemblyPlan | None = None, reference: Weights | None = None) -> Proposal:
     """The mapping that two dumps themselves tell, of however many units each is, put together by a plan or by what the data tell.
+
+    ``reference``: the weights of a checkpoint, where matrices are whole.
 
     Raises DumpError where no tokens join the sides, where a side recorded no tensors, or where the plan does not fit.
     """
-    made = assembled(train, infer, plan)
+    made = assembled(train, infer, plan, reference)
     if made.train is None and made.infer is None:
-        return proposal.propose(train, infer)
+        found = proposal.propose(train, infer)
+        return Proposal(found.mapping, [*made.remarks, *found.remarks])
     sides = [side if whole is None else whole.side for side, whole in ((train, made.train), (infer, made.infer))]
     found = proposal.propose(*sides)
     mapping = _of_units(found.mapping, sides, made.plan)
@@ -48,15 +55,18 @@ def propose(train: Side, infer: Side, plan: AssemblyPlan | None = None) -> Propo
     return Proposal(mapping, [*made.remarks, *found.remarks])
 
 
-def assembled(train: Side, infer: Side, plan: AssemblyPlan | None = None) -> Assembly:
+def assembled(train: Side, infer: Side, plan: AssemblyPlan | None = None, reference: Weights | None = None) -> Assembly:
     """Both sides put together, by ``plan`` where one is given. Raises DumpError as `propose` does."""
     remarks: list[Worded] = []
     by_step: dict[str, list[SidePlan]] = {}
+    several = max(sum(bool(unit.entries) for unit in side.units) for side in (train, infer)) > 1
+    if reference is not None and (plan is not None or not several):
+        remarks.append(word("reference_unneeded"))
     if plan is None:
-        left, right = plan_sides(train, infer)
+        left, right = plan_sides(train, infer, Reference(reference.values()) if reference is not None and several else None)
         by_step = {label: found.by_step for label, found in (("train", left), ("infer", right)) if found is not None and found.by_step}
         plan = AssemblyPlan(left.plan if left else None, right.plan if right else None)
-        remarks = [remark for found in (left, right) if found is not None for remark in found.remarks]
+        remarks += [remark for found in (left, right) if found is not None for remark in found.remarks]
     made = [None if own is None else assemble(side, own) for side, own in ((train, plan.train), (infer, plan.infer))]
     for whole in (one for one in made if one is not None and one.left_out):
         name, why = whole.left_out[0]

@@ -12,7 +12,8 @@ from dump_analysis import floats
 from dump_analysis.artefacts.assembly_plan import Assembled, Basis, Disagreement, Parallel, PartAt, SidePlan, UnitAt, as_steps
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.mapping.ranks.members import Chosen, Member, Step, choose, members_of
-from dump_analysis.mapping.ranks.order import in_order
+from dump_analysis.mapping.ranks.order import in_order, votes_of
+from dump_analysis.mapping.ranks.reference import Reference
 from dump_analysis.mapping.ranks.shards import Held, Shards, shards_of, token_axis
 from dump_analysis.mapping.ranks.stages import Chain, Copies, Rank, chained, opened, renamings, stages_of, without_copies
 from dump_analysis.mapping.recorded.nodes import Window
@@ -32,8 +33,8 @@ class Proposed(NamedTuple):
     by_step: list[SidePlan]
 
 
-def plan_sides(train: Side, infer: Side) -> tuple[Proposed | None, Proposed | None]:
-    """How the units of each side are put together; None for a side of one unit.
+def plan_sides(train: Side, infer: Side, reference: Reference | None = None) -> tuple[Proposed | None, Proposed | None]:
+    """How the units of each side are put together; None for a side of one unit. ``reference``: a checkpoint that holds every matrix whole.
 
     Raises DumpError where a side recorded nothing, or where no ids of the two sides agree.
     """
@@ -56,7 +57,7 @@ def plan_sides(train: Side, infer: Side) -> tuple[Proposed | None, Proposed | No
     # Where both sides are cut, one is laid out as the other is.
     seen = chosen[1].main.members, chosen[0].main.members if counts[0] < 2 else []
     plans = [
-        _proposed(side, found, others) if count > 1 else None
+        _proposed(side, found, others, reference) if count > 1 else None
         for side, found, others, count in zip((train, infer), chosen, seen, counts, strict=True)
     ]
     for plan, remarks in zip(plans, (told, also), strict=True):
@@ -65,8 +66,8 @@ def plan_sides(train: Side, infer: Side) -> tuple[Proposed | None, Proposed | No
     return plans[0], plans[1]
 
 
-def _proposed(side: Side, chosen: Chosen, others: Sequence[Member]) -> Proposed:
-    steps = [_Step(step, others) for step in chosen.steps]
+def _proposed(side: Side, chosen: Chosen, others: Sequence[Member], reference: Reference | None) -> Proposed:
+    steps = [_Step(step, others, reference) for step in chosen.steps]
     main = max(steps, key=lambda step: step.step.matches)
     tensors: dict[str, Assembled] = {}
     unplaced: list[str] = []
@@ -88,7 +89,7 @@ def _proposed(side: Side, chosen: Chosen, others: Sequence[Member]) -> Proposed:
             else:
                 whole = _renamed(name, renamed)
                 tensors[whole] = Assembled(name=whole, how=made.how, axis=made.axis, order=made.order, steps=made.steps)
-    remarks = [*chosen.remarks, *_stage_remarks(side, main)]
+    remarks = [*chosen.remarks, *_stage_remarks(side, main, reference)]
     unplaced = list(dict.fromkeys(unplaced))
     remarks += [word("unplaced", side=side.label, n=len(unplaced), names=unplaced[:6])] if unplaced else []
     remarks += [word("cut_twice", side=side.label, n=len(twice))] if twice else []
@@ -99,26 +100,26 @@ def _proposed(side: Side, chosen: Chosen, others: Sequence[Member]) -> Proposed:
         units=list(dict.fromkeys(units)),
         parallel=_parallel(main),
         tensors=list(tensors.values()),
-        basis=_basis(main, steps),
+        basis=_basis(main, steps, reference),
         disagree=disagree,
     )
-    by_step = [_proposed(side, Chosen([step.step], [], []), others).plan for step in steps] if twice else []
+    by_step = [_proposed(side, Chosen([step.step], [], []), others, reference).plan for step in steps] if twice else []
     return Proposed(plan, remarks, by_step)
 
 
 class _Step:
     """A dump step with its ranks as stages and how each stage holds its tensors."""
 
-    def __init__(self, step: Step, others: Sequence[Member]) -> None:
+    def __init__(self, step: Step, others: Sequence[Member], reference: Reference | None) -> None:
         self.step = step
         ranks = opened(step)
         chain = chained(stages_of(ranks)) if step.pieces is None else Chain([ranks], [])
         self.loose = [rank.member.place for stage in chain.loose for rank in stage]
         found = [without_copies(stage) if step.pieces is None else Copies(stage, []) for stage in chain.stages]
-        self.stages = [in_order(one.ranks, others) if step.pieces is None else one.ranks for one in found]
+        self.stages = [in_order(one.ranks, others, reference) if step.pieces is None else one.ranks for one in found]
         self.copies = [one.copies for one in found]
         pieces = step.pieces.order if step.pieces is not None else ()
-        self.shards: list[Shards] = [shards_of(stage, pieces) for stage in self.stages]
+        self.shards: list[Shards] = [shards_of(stage, pieces, reference) for stage in self.stages]
         self.renamed = renamings(self.stages)
         self.tensors = [_together(stage) for stage in self.stages]
 
@@ -260,21 +261,26 @@ def _parallel(step: _Step) -> Parallel:
     return Parallel(tp=most if sharded else 1, pp=len(step.stages), sp=cut_tokens, dp=1 + copies)
 
 
-def _basis(main: _Step, steps: Sequence[_Step]) -> list[Basis]:
+def _basis(main: _Step, steps: Sequence[_Step], reference: Reference | None) -> list[Basis]:
     found: list[Basis] = ["tokens"]
+    found += ["weights"] if reference is not None and any(votes_of(stage, reference) for stage in main.stages) else []
     found += ["values"] if any(len(stage) > 1 for stage in main.stages) else []
     found += ["structure"] if len(main.stages) > 1 or len(steps) > 1 else []
     return found
 
 
-def _stage_remarks(side: Side, main: _Step) -> list[Worded]:
+def _stage_remarks(side: Side, main: _Step, reference: Reference | None) -> list[Worded]:
     found: list[Worded] = []
     if main.loose:
         found.append(word("stages_loose", side=side.label, units=main.loose))
+    parallel = _parallel(main)
     for stage in main.stages:
         numbers = [rank.number for rank in stage]
-        found += [word("ranks_reordered", side=side.label, order=numbers)] if numbers != sorted(numbers) else []
-    parallel = _parallel(main)
+        told = reference is not None and bool(votes_of(stage, reference))
+        kind = "ranks_by_reference" if told else "ranks_reordered"
+        found += [word(kind, side=side.label, order=numbers)] if numbers != sorted(numbers) else []
+        if reference is not None and parallel.tp > 1 and not told:
+            found.append(word("reference_unlike", side=side.label))
     if parallel.tp > 1:
         found.append(word("shards_joined", side=side.label, n=parallel.tp))
     if parallel.dp > 1:

@@ -13,6 +13,7 @@ from msprobe_files.operands import Op
 from dump_analysis import floats
 from dump_analysis.artefacts.assembly_plan import How
 from dump_analysis.floats import Array
+from dump_analysis.mapping.ranks.reference import Reference
 from dump_analysis.mapping.ranks.splits import Place, Split, Splits
 from dump_analysis.mapping.ranks.stages import Rank, near
 from dump_analysis.mapping.recorded.dataflow import split_halves
@@ -42,11 +43,11 @@ class Shards(NamedTuple):
     cut_tokens: bool
 
 
-def shards_of(stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]] = ()) -> Shards:
+def shards_of(stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]] = (), reference: Reference | None = None) -> Shards:
     """How every tensor of a stage lies on its ranks. ``pieces``: (rank, start, stop) of its tokens, where each rank has others."""
     for rank in stage:
         split_halves(rank.nodes)
-    found = _Stage(stage, pieces)
+    found = _Stage(stage, pieces, reference)
     for place, each in found.activations():
         found.put(next(iter(each.values())).record.name, _or_none(partial(found.activation, place, each)), len(each))
     for held in found.parameters():
@@ -65,15 +66,15 @@ def _or_none(look: Callable[[], Held | None]) -> Held | None:
 class _Stage:
     """The ranks of a stage while their tensors are looked at, earliest first: what went before tells what comes after."""
 
-    def __init__(self, stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]]) -> None:
-        self.ranks, self._pieces = stage, pieces
+    def __init__(self, stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]], reference: Reference | None) -> None:
+        self.ranks, self._pieces, self._reference = stage, pieces, reference
         self.held: dict[str, Held] = {}
         self.unplaced: list[str] = []
         self.copies: list[str] = []
         self.cut_tokens = False
         self._lost: set[str] = set()
         self._window = stage[0].nodes.window
-        self._splits = Splits(stage)
+        self._splits = Splits(stage, reference)
 
     def put(self, name: str, held: Held | None, ranks: int) -> None:
         if held is None:
@@ -202,6 +203,9 @@ class _Stage:
             return None
         if made is not None and made.how == "cat" and axis == 0 and made.widths == [shape[0] for shape in shapes]:
             return Held("cat", 0, [(rank, _slice(0, start, stop, shapes[rank][0])) for rank, start, stop in made.runs])
+        told = self._reference.runs(tensors) if self._reference is not None and len(shapes[0]) == 2 else None
+        if axis == 0 and told is not None:
+            return Held("cat", 0, [(rank, _slice(0, start, stop, shapes[rank][0])) for rank, start, stop in told])
         return Held("cat", axis, [(rank, ()) for rank in range(len(shapes))])
 
     def _axis_of_stack(self, entry: str, shape: tuple[int, ...]) -> int:

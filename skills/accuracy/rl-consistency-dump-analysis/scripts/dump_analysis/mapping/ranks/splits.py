@@ -14,6 +14,7 @@ import numpy as np
 from dump_analysis import floats
 from dump_analysis.artefacts.assembly_plan import How
 from dump_analysis.floats import Array
+from dump_analysis.mapping.ranks.reference import Reference
 from dump_analysis.mapping.ranks.stages import COPY, Rank
 from dump_analysis.mapping.recorded.columns import relative
 from dump_analysis.mapping.recorded.dataflow import recorded_parts
@@ -41,8 +42,8 @@ class Split(NamedTuple):
 class Splits:
     """The splits of a stage's tensors, told earliest first: what a module takes tells what it returns."""
 
-    def __init__(self, ranks: Sequence[Rank]) -> None:
-        self._ranks = ranks
+    def __init__(self, ranks: Sequence[Rank], reference: Reference | None = None) -> None:
+        self._ranks, self._reference = ranks, reference
         self.at: dict[Place, Split] = {}
         self._known: dict[tuple[bytes, ...], Split] = {}
         self._copied: list[Node] | None = None
@@ -110,6 +111,9 @@ class Splits:
 
     def _runs(self, place: Place, samples: Sequence[Array], widths: Sequence[int]) -> list[tuple[int, int, int]]:
         """The columns of the whole: part by part (gate, up; q, k, v), each from all ranks in turn; a copied part once."""
+        of_rows = self._by_matrix(place, widths)
+        if of_rows is not None:
+            return of_rows
         cuts = [self._cuts(rank, place, width) for rank, width in zip(self._ranks, widths, strict=True)]
         if len({len(found) for found in cuts}) > 1:
             cuts = [[(0, width)] for width in widths]
@@ -122,6 +126,18 @@ class Splits:
                     runs.append((rank, start, stop))
                 seen.append(values)
         return runs
+
+    def _by_matrix(self, place: Place, widths: Sequence[int]) -> list[tuple[int, int, int]] | None:
+        """The columns that an entry returns as the rows of its matrix lie in the checkpoint; None where that does not tell."""
+        if self._reference is None or place[1] != "output":
+            return None
+        each = [
+            [one.tensor for one in rank.member.records.parameters if one.entry == place[0] and len(one.tensor.shape) == 2]
+            for rank in self._ranks
+        ]
+        shards = [found[0] for found in each if len(found) == 1]
+        fits = len(shards) == len(each) and [shard.shape[0] for shard in shards] == list(widths)
+        return self._reference.runs(shards) if fits else None
 
     def _cuts(self, rank: Rank, place: Place, width: int) -> list[tuple[int, int]]:
         """Runs of columns that one rank's code uses apart: act(a)·b, or what it recorded on their own; all of them otherwise."""
