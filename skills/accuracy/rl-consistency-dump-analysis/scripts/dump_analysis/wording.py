@@ -328,6 +328,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: the shards lie in the checkpoint's matrices in the order of ranks {order}, not in that of their numbers; joined so",
         "{side}：分片在 checkpoint 矩阵中的次序是 rank {order}，而不是按 rank 编号；已照此拼接",
     ),
+    "plan_foreign": (
+        "the assembly plan was made for another {side} dump, or its dump.json was edited since; it is followed as declared",
+        "拼接方案是为另一份 {side} dump 提出的，或其 dump.json 之后被改过；仅按人工声明使用",
+    ),
     "reference_unlike": (
         "{side}: --reference tells nothing, as no sharded matrix has its rows there: it is of another model, step or dtype",
         "{side}：--reference 未起作用：分片矩阵的行都不在其中，它属于别的模型、别的训练步或别的 dtype",

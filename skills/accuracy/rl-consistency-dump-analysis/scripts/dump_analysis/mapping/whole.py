@@ -9,12 +9,13 @@ from msprobe_files.operands import Operand, OperandError
 from msprobe_files.pt_archive import PtTensor
 
 from dump_analysis.artefacts.assembly_plan import AssemblyPlan, SidePlan
-from dump_analysis.artefacts.common import Modules, Worded
+from dump_analysis.artefacts.common import Modules, SideLabel, Worded
 from dump_analysis.artefacts.semantic_mapping import MissingRow, Row, SemanticMapping
 from dump_analysis.assembly import AssembledSide, assemble, expanded
 from dump_analysis.joined_tensors import JoinedTensor
 from dump_analysis.mapping import proposal
 from dump_analysis.mapping.proposal import Proposal
+from dump_analysis.mapping.ranks.copies import of_plan
 from dump_analysis.mapping.ranks.plan import plan_sides
 from dump_analysis.mapping.ranks.reference import Reference
 from dump_analysis.sides import Side
@@ -67,11 +68,27 @@ def assembled(train: Side, infer: Side, plan: AssemblyPlan | None = None, refere
         by_step = {label: found.by_step for label, found in (("train", left), ("infer", right)) if found is not None and found.by_step}
         plan = AssemblyPlan(left.plan if left else None, right.plan if right else None)
         remarks += [remark for found in (left, right) if found is not None for remark in found.remarks]
+    else:
+        plan, remarks = _of_these(train, infer, plan, remarks)
     made = [None if own is None else assemble(side, own) for side, own in ((train, plan.train), (infer, plan.infer))]
     for whole in (one for one in made if one is not None and one.left_out):
         name, why = whole.left_out[0]
         remarks.append(word("not_assembled", side=whole.side.label, n=len(whole.left_out), name=name, why=why))
     return Assembly(plan, made[0], made[1], remarks, by_step)
+
+
+def _of_these(train: Side, infer: Side, plan: AssemblyPlan, remarks: list[Worded]) -> tuple[AssemblyPlan, list[Worded]]:
+    """A plan that was handed in. Made for another dump, or by people, it is declared, no more; copies are looked at anew."""
+    checked: dict[str, SidePlan | None] = {}
+    for side, own in ((train, plan.train), (infer, plan.infer)):
+        stated = own.dump if own is not None else msgspec.UNSET
+        if own is None or (isinstance(stated, SideLabel) and stated.digest == side.digest):
+            checked[side.label] = own
+            continue
+        if isinstance(stated, SideLabel):
+            remarks = [*remarks, word("plan_foreign", side=side.label)]
+        checked[side.label] = msgspec.structs.replace(own, dump=msgspec.UNSET, basis=["declared"], disagree=of_plan(side, own))
+    return AssemblyPlan(checked["train"], checked["infer"]), remarks
 
 
 def _undecided(mapping: SemanticMapping, why: Worded) -> SemanticMapping:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
 from msprobe_files import names
 from msprobe_files.errors import DumpError
 from msprobe_files.operands import Op
 
-from dump_analysis import floats
 from dump_analysis.artefacts.assembly_plan import Assembled, Basis, Disagreement, Parallel, PartAt, SidePlan, UnitAt, as_steps
-from dump_analysis.artefacts.common import Worded
+from dump_analysis.artefacts.common import SideLabel, Worded
+from dump_analysis.mapping.ranks.copies import parting
 from dump_analysis.mapping.ranks.members import Chosen, Member, Step, choose, members_of
 from dump_analysis.mapping.ranks.order import in_order, votes_of
 from dump_analysis.mapping.ranks.reference import Reference
@@ -18,7 +17,7 @@ from dump_analysis.mapping.ranks.shards import Held, Shards, shards_of, token_ax
 from dump_analysis.mapping.ranks.stages import Chain, Copies, Rank, chained, opened, renamings, stages_of, without_copies
 from dump_analysis.mapping.recorded.nodes import Window
 from dump_analysis.sides import Side
-from dump_analysis.tensors import BLOCK_BYTES, Files, Tensor, cut_stream, elements_of
+from dump_analysis.tensors import Tensor
 from dump_analysis.wording import word
 
 
@@ -97,6 +96,7 @@ def _proposed(side: Side, chosen: Chosen, others: Sequence[Member], reference: R
     remarks += [word("ranks_disagree", side=side.label, names=[one.name for one in disagree][:6], n=len(disagree))] if disagree else []
     units = [UnitAt(step=rank.member.unit.place.step, rank=rank.number) for step in [main, *steps] for rank in step.ranks()]
     plan = SidePlan(
+        dump=SideLabel(side.label, side.digest),
         units=list(dict.fromkeys(units)),
         parallel=_parallel(main),
         tensors=list(tensors.values()),
@@ -193,57 +193,17 @@ def _disagreements(step: _Step) -> Iterator[Disagreement | str]:
     for at, stage in enumerate(step.stages):
         for name in step.shards[at].copies:
             held = list(zip([rank.number for rank in stage], step.tensors[at][name], strict=True))
-            yield from _parting(name, held[0], held[1:])
+            yield from parting(name, held[0], held[1:])
         for copy, twin in step.copies[at]:
             ours, theirs = _tensors(copy), _tensors(twin)
             for name in (name for name in theirs if name in ours):
-                yield from _parting(name, (twin.number, theirs[name]), [(copy.number, ours[name])])
-
-
-def _parting(name: str, first: tuple[int, Tensor], others: Sequence[tuple[int, Tensor]]) -> Iterator[Disagreement | str]:
-    try:
-        counted = {rank: _unequal(first[1], tensor) for rank, tensor in others}
-    except DumpError:
-        yield name
-        return
-    bad = {rank: found for rank, found in counted.items() if found[0]}
-    if bad:
-        sizes = [largest for _, largest in bad.values()]
-        most = None if None in sizes else max(size for size in sizes if size is not None)
-        yield Disagreement(name, [first[0], *bad], max(count for count, _ in bad.values()), most)
+                yield from parting(name, (twin.number, theirs[name]), [(copy.number, ours[name])])
 
 
 def _tensors(rank: Rank) -> dict[str, Tensor]:
     records = rank.member.records
     activations = {one.record.name: one.tensor for one in records.activations}
     return activations | {one.record.name: one.tensor for one in records.parameters}
-
-
-def _unequal(left: Tensor, right: Tensor) -> tuple[int, float | None]:
-    """How many elements differ, bit by bit, and the largest difference (None: not finite, or of another shape or dtype).
-
-    Raises DumpError where a file cannot be read.
-    """
-    if left.shape != right.shape or left.dtype != right.dtype:
-        return max(left.elements, right.elements), None
-    files = Files()
-    try:
-        one, other = cut_stream(files, left, ()), cut_stream(files, right, ())
-        step = BLOCK_BYTES // left.item_size
-        count, most = 0, 0.0
-        for at in range(0, elements_of(one), step):
-            stop = min(elements_of(one), at + step)
-            x, y = one.read(at, stop), other.read(at, stop)
-            if x.tobytes() == y.tobytes():
-                continue
-            differ = x != y
-            count += int(differ.sum())
-            a, b = (floats.values(raw[differ], left.dtype).astype(np.float64) for raw in (x, y))
-            with np.errstate(invalid="ignore"):
-                most = float(np.maximum(most, np.abs(a - b).max()))  # NaN stays
-        return count, most if np.isfinite(most) else None
-    finally:
-        files.close()
 
 
 # --- facts ---
