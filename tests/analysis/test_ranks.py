@@ -401,7 +401,7 @@ def test_chunks_of_shards_are_put_together_as_files(tmp_path: Path, one_rank: Bo
     right = sharding.write_chunks(tmp_path / "infer", infer, (0, 7, TOKENS), sharding.engine_shards)
     left = train.write(tmp_path / "train")
     _, _, warnings = compare(tmp_path, left, right)
-    assert [line for line in warnings if "cut by ranks and by dump steps at once" in line and "assemble_dump.py" in line]
+    assert [line for line in warnings if "cut by ranks and by tokens at once" in line and "assemble_dump.py" in line]
     run_command("assemble_dump.py", "--train", left, "--infer", right, "--output-dir", tmp_path / "made")
     assert sorted(path.name for path in (tmp_path / "made").iterdir()) == [
         *("assembly_plan.json", "assembly_plan.step0.json", "assembly_plan.step1.json", "infer")

@@ -309,12 +309,32 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}：一个 prompt 分在多个 dump step 中（分块 prefill 或缓存前缀），按 token 拼接：{spans}",
     ),
     "context_zigzag": (
-        "{side}: {n} ranks hold other tokens of one prompt each, in zigzag order (context parallel); joined in the order of the prompt",
-        "{side}：{n} 个 rank 以 zigzag 次序各持有一个 prompt 的不同 token（context parallel），已按 prompt 的次序拼接",
+        "{side}: {n} ranks or groups hold other tokens of one prompt each, in zigzag order (context parallel); joined in its order",
+        "{side}：{n} 个（组）rank 以 zigzag 次序各持有一个 prompt 的不同 token（context parallel），已按 prompt 的次序拼接",
     ),
     "context_plain": (
-        "{side}: {n} ranks hold other tokens of one prompt each, rank after rank (context parallel); joined in that order",
-        "{side}：{n} 个 rank 按 rank 次序各持有一个 prompt 的不同 token（context parallel），已按此拼接",
+        "{side}: {n} ranks or groups hold other tokens of one prompt each, rank after rank (context parallel); joined in that order",
+        "{side}：{n} 个（组）rank 按 rank 次序各持有一个 prompt 的不同 token（context parallel），已按此拼接",
+    ),
+    "context_other": (
+        (
+            "{side}: {n} ranks or groups hold other tokens of one prompt each, in an order that is neither rank after rank nor zigzag: "
+            "{order}; joined in the order of the prompt, but check that attention and positions of this run know that order"
+        ),
+        (
+            "{side}：{n} 个（组）rank 各持有一个 prompt 的不同 token，次序既不是按 rank 依次也不是 zigzag：{order}；"
+            "已按 prompt 的次序拼接，但请核对这次运行的注意力与位置是否按此次序"
+        ),
+    ),
+    "context_unordered": (
+        (
+            "{side}: the ids of {n} ranks or groups of step {step} are together those of the other side, but no order of whole pieces "
+            "makes them so: the order of the tokens itself differs (context parallel)"
+        ),
+        (
+            "{side}：step {step} 的 {n} 个（组）rank 的 id 合起来就是对侧的 id，但没有任何一种分段次序能还原："
+            "token 的次序本身不同（context parallel）"
+        ),
     ),
     "stages_loose": (
         "{side}: not used, as they follow none of the stages that are there: {units}; a pipeline stage between them is missing",
@@ -351,8 +371,8 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}：{n} 个张量不符合任何一种 rank 拼接方式，未参与比较：{names}",
     ),
     "cut_twice": (
-        "{side}: {n} tensors are cut by ranks and by dump steps at once and not compared: run assemble_dump.py, then compare what it made",
-        "{side}：{n} 个张量同时按 rank 和 dump step 切开，未参与比较：请先用 assemble_dump.py 组装，再比较其结果",
+        "{side}: {n} tensors are cut by ranks and by tokens at once and not compared: run assemble_dump.py, then compare what it made",
+        "{side}：{n} 个张量同时按 rank 和 token 切开，未参与比较：请先用 assemble_dump.py 组装，再比较其结果",
     ),
     "copies_unread": (
         "{side}: whether {n} tensors are the same on all ranks is not known, as files cannot be read: {names}",

@@ -4,17 +4,20 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from msprobe_files.errors import DumpError
 from msprobe_files.units import Unit
 
 from dump_analysis.artefacts.common import Worded
-from dump_analysis.mapping.ranks.context import TokenPieces, token_pieces
+from dump_analysis.mapping.ranks.context import TokenPieces, same_tokens, token_pieces
 from dump_analysis.mapping.recorded.nodes import SideRecords, Window
 from dump_analysis.mapping.recorded.records import read
 from dump_analysis.mapping.tokens.token_fits import Fit, best_fit
 from dump_analysis.mapping.tokens.token_vectors import Integers, integers_of
 from dump_analysis.sides import Side, side_of
 from dump_analysis.wording import word
+
+_LAYOUTS = {"plain": "context_plain", "zigzag": "context_zigzag", "other": "context_other"}
 
 
 class Member(NamedTuple):
@@ -30,21 +33,19 @@ class Member(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The members of one dump step that ran the compared tokens, by rank.
+    """The members of one dump step that ran the compared tokens, by rank; under context parallel those of them with the same tokens.
 
     ``window``: which of their token rows are those; ``first``: where the first of them lies in the other side's ids.
-    ``pieces``: where each member holds other tokens (context parallel); the window is then one member's.
     """
 
     members: list[Member]
     window: Window
     first: int
     matches: int
-    pieces: TokenPieces | None = None
 
     @property
     def stop(self) -> int:
-        return self.first + (self.window.stop - self.window.start if self.pieces is None else self.pieces.length)
+        return self.first + self.window.stop - self.window.start
 
     @property
     def in_one_run(self) -> bool:
@@ -60,11 +61,13 @@ class Chosen(NamedTuple):
     """The steps that make one forward of a side, in the order of their tokens, and what was left out and why.
 
     ``alike``: numbers of other steps that match as well as the one that was taken.
+    ``pieces``: where steps are groups of ranks with other tokens of one prompt (context parallel), which tokens of which step.
     """
 
     steps: list[Step]
     remarks: list[Worded]
     alike: list[int]
+    pieces: TokenPieces | None = None
 
     @property
     def main(self) -> Step:
@@ -94,31 +97,72 @@ def members_of(side: Side) -> tuple[list[Member], list[Worded]]:
 
 
 def choose(train: Sequence[Member], infer: Sequence[Member]) -> tuple[Chosen, Chosen] | None:
-    """For each side the steps and ranks that ran the same tokens; None where no ids of the two sides agree."""
-    fits = {(i, j): best_fit(left.integers, right.integers) for i, left in enumerate(train) for j, right in enumerate(infer)}
-    found = [(pair, fit) for pair, fit in fits.items() if fit is not None]
+    """For each side the steps and ranks that ran the same tokens; None where no ids of the two sides agree.
+
+    Raises DumpError where ranks hold the tokens of one prompt in an order that makes no two runs the same.
+    """
     cut = _in_pieces("train", train, infer), _in_pieces("infer", infer, train)
-    if not found and cut == (None, None):
+    ids = [
+        _of_pieces(own.chosen) if own.chosen is not None else [member.integers for member in members]
+        for own, members in zip(cut, (train, infer), strict=True)
+    ]
+    fits = {(i, j): best_fit(left, right) for i, left in enumerate(ids[0]) for j, right in enumerate(ids[1])}
+    found = [(pair, fit) for pair, fit in fits.items() if fit is not None]
+    if not found:
+        for remark in (remark for own in cut for remark in own.remarks):
+            raise DumpError(f"Cannot propose a mapping: {remark.text}. Dump the positions too, or one rank that holds all tokens.")
         return None
-    one, other = max(found, key=lambda item: item[1].rank)[0] if found else (0, 0)  # the earliest of equals: dicts keep their order
-    left = cut[0] or _chosen("train", train, [fits[at, other] for at in range(len(train))], 0)
-    right = cut[1] or _chosen("infer", infer, [fits[one, at] for at in range(len(infer))], 1)
+    one, other = max(found, key=lambda item: item[1].rank)[0]  # the earliest of equals: dicts keep their order
+    left = cut[0].chosen or _chosen("train", train, [fits[at, other] for at in range(len(train))], 0)
+    right = cut[1].chosen or _chosen("infer", infer, [fits[one, at] for at in range(len(infer))], 1)
+    left, right = (each._replace(remarks=[*own.remarks, *each.remarks]) for each, own in zip((left, right), cut, strict=True))
     return left, right
 
 
-def _in_pieces(label: str, members: Sequence[Member], others: Sequence[Member]) -> Chosen | None:
+class _Pieces(NamedTuple):
+    """``chosen``: the step whose ranks hold different tokens of one prompt; ``remarks``: where they do, in an order that is not known."""
+
+    chosen: Chosen | None
+    remarks: list[Worded]
+
+
+def _of_pieces(chosen: Chosen) -> list[Integers]:
+    """The ids of the whole prompt, as one rank would have recorded them."""
+    vectors = chosen.steps[0].members[0].integers.ids
+    whole = [vectors[0]._replace(values=chosen.pieces.ids, batch=1, starts=np.zeros(1, np.int64))] if chosen.pieces is not None else []
+    return [Integers([], whole)]
+
+
+def _in_pieces(label: str, members: Sequence[Member], others: Sequence[Member]) -> _Pieces:
     """The step whose ranks hold different tokens of one prompt, if there is one."""
     for number in dict.fromkeys(member.unit.place.step for member in members):
-        ours = [member for member in members if member.unit.place.step == number]
-        pieces = token_pieces([member.integers for member in ours], [other.integers for other in others])
-        if pieces is not None:
-            length = len(ours[0].integers.ids[0].values)
-            step = Step(ours, Window(0, length, length, 1), pieces.first, pieces.matches, pieces)
-            aside = [member.place for member in members if member not in ours]
-            remarks = [word("units_aside", side=label, units=aside)] if aside else []
-            kind = "context_zigzag" if pieces.zigzag else "context_plain"
-            return Chosen([step], [*remarks, word(kind, side=label, n=len(ours))], [])
-    return None
+        groups = _same_ids([member for member in members if member.unit.place.step == number])
+        ids, theirs = [group[0].integers for group in groups], [other.integers for other in others]
+        if len(groups) < 2:
+            continue
+        pieces = token_pieces(ids, theirs)
+        if pieces is None:
+            if same_tokens(ids, theirs):
+                return _Pieces(None, [word("context_unordered", side=label, step=number, n=len(groups))])
+            continue
+        length = len(ids[0].ids[0].values)
+        steps = [Step(group, Window(0, length, length, 1), pieces.first, length) for group in groups]
+        taken = {id(member.unit) for group in groups for member in group}
+        aside = [member.place for member in members if id(member.unit) not in taken]
+        remarks = [word("units_aside", side=label, units=aside)] if aside else []
+        shown = [f"rank{groups[piece.group][0].unit.place.rank} {piece.start}:{piece.stop}" for piece in pieces.order]
+        remarks.append(word(_LAYOUTS[pieces.layout], side=label, n=len(groups), order=shown))
+        return _Pieces(Chosen(steps, remarks, [], pieces), [])
+    return _Pieces(None, [])
+
+
+def _same_ids(members: Sequence[Member]) -> list[list[Member]]:
+    """The members that recorded ids, those with the same ids together."""
+    found: dict[bytes, list[Member]] = defaultdict(list)
+    for member in members:
+        if member.integers.ids:
+            found[member.integers.ids[0].values.tobytes()].append(member)
+    return list(found.values())
 
 
 def _chosen(label: str, members: Sequence[Member], fits: Sequence[Fit | None], side: int) -> Chosen:

@@ -5,19 +5,15 @@ from typing import NamedTuple
 
 from msprobe_files import names
 from msprobe_files.errors import DumpError
-from msprobe_files.operands import Op
 
-from dump_analysis.artefacts.assembly_plan import Assembled, Basis, Disagreement, Parallel, PartAt, SidePlan, UnitAt, as_steps
+from dump_analysis.artefacts.assembly_plan import Assembled, Basis, Disagreement, Parallel, SidePlan, UnitAt
 from dump_analysis.artefacts.common import SideLabel, Worded
 from dump_analysis.mapping.ranks.copies import parting
-from dump_analysis.mapping.ranks.members import Chosen, Member, Step, choose, members_of
-from dump_analysis.mapping.ranks.order import in_order, votes_of
+from dump_analysis.mapping.ranks.laid import TWICE, Laid, from_pieces, from_steps, tensors_of
+from dump_analysis.mapping.ranks.members import Chosen, Member, choose, members_of
+from dump_analysis.mapping.ranks.order import votes_of
 from dump_analysis.mapping.ranks.reference import Reference
-from dump_analysis.mapping.ranks.shards import Held, Shards, shards_of, token_axis
-from dump_analysis.mapping.ranks.stages import Chain, Copies, Rank, chained, opened, renamings, stages_of, without_copies
-from dump_analysis.mapping.recorded.nodes import Window
 from dump_analysis.sides import Side
-from dump_analysis.tensors import Tensor
 from dump_analysis.wording import word
 
 
@@ -66,7 +62,8 @@ def plan_sides(train: Side, infer: Side, reference: Reference | None = None) -> 
 
 
 def _proposed(side: Side, chosen: Chosen, others: Sequence[Member], reference: Reference | None) -> Proposed:
-    steps = [_Step(step, others, reference) for step in chosen.steps]
+    steps = [Laid(step, others, reference) for step in chosen.steps]
+    pieces = chosen.pieces.order if chosen.pieces is not None else None
     main = max(steps, key=lambda step: step.step.matches)
     tensors: dict[str, Assembled] = {}
     unplaced: list[str] = []
@@ -82,13 +79,16 @@ def _proposed(side: Side, chosen: Chosen, others: Sequence[Member], reference: R
                 disagree.append(found)
     for stage, renamed in enumerate(main.renamed):
         for name, held in main.shards[stage].held.items():
-            made = _assembled(steps, main, stage, name, held)
-            if made is None:
+            made = from_steps(steps, main, stage, name, held) if pieces is None else from_pieces(steps, pieces, stage, name, held)
+            if made == TWICE:
                 twice.append(name)
+            elif isinstance(made, str):
+                unplaced.append(name)
             else:
                 whole = _renamed(name, renamed)
                 tensors[whole] = Assembled(name=whole, how=made.how, axis=made.axis, order=made.order, steps=made.steps)
     remarks = [*chosen.remarks, *_stage_remarks(side, main, reference)]
+    disagree += _parameters_apart(steps) if pieces is not None else []
     unplaced = list(dict.fromkeys(unplaced))
     remarks += [word("unplaced", side=side.label, n=len(unplaced), names=unplaced[:6])] if unplaced else []
     remarks += [word("cut_twice", side=side.label, n=len(twice))] if twice else []
@@ -98,47 +98,13 @@ def _proposed(side: Side, chosen: Chosen, others: Sequence[Member], reference: R
     plan = SidePlan(
         dump=SideLabel(side.label, side.digest),
         units=list(dict.fromkeys(units)),
-        parallel=_parallel(main),
+        parallel=_parallel(main, len(steps) if pieces is not None else 1),
         tensors=list(tensors.values()),
         basis=_basis(main, steps, reference),
         disagree=disagree,
     )
     by_step = [_proposed(side, Chosen([step.step], [], []), others, reference).plan for step in steps] if twice else []
     return Proposed(plan, remarks, by_step)
-
-
-class _Step:
-    """A dump step with its ranks as stages and how each stage holds its tensors."""
-
-    def __init__(self, step: Step, others: Sequence[Member], reference: Reference | None) -> None:
-        self.step = step
-        ranks = opened(step)
-        chain = chained(stages_of(ranks)) if step.pieces is None else Chain([ranks], [])
-        self.loose = [rank.member.place for stage in chain.loose for rank in stage]
-        found = [without_copies(stage) if step.pieces is None else Copies(stage, []) for stage in chain.stages]
-        self.stages = [in_order(one.ranks, others, reference) if step.pieces is None else one.ranks for one in found]
-        self.copies = [one.copies for one in found]
-        pieces = step.pieces.order if step.pieces is not None else ()
-        self.shards: list[Shards] = [shards_of(stage, pieces, reference) for stage in self.stages]
-        self.renamed = renamings(self.stages)
-        self.tensors = [_together(stage) for stage in self.stages]
-
-    def ranks(self) -> list[Rank]:
-        """All ranks that take part, copies last."""
-        return [rank for stage in self.stages for rank in stage] + [copy for copies in self.copies for copy, _ in copies]
-
-    def part(self, stage: int, name: str, rank: int, ops: tuple[Op, ...]) -> PartAt:
-        unit = self.stages[stage][rank].member.unit
-        return PartAt(rank=unit.place.rank, dump_step=unit.place.step, name=name, steps=as_steps(ops))
-
-
-def _together(stage: Sequence[Rank]) -> dict[str, list[Tensor]]:
-    """What the ranks of a stage hold under each name."""
-    found: dict[str, list[Tensor]] = {}
-    for rank in stage:
-        for name, tensor in _tensors(rank).items():
-            found.setdefault(name, []).append(tensor)
-    return found
 
 
 def _renamed(name: str, entries: dict[str, str]) -> str:
@@ -148,80 +114,48 @@ def _renamed(name: str, entries: dict[str, str]) -> str:
     return names.tensor_name(entries[parsed.entry], parsed.category, parsed.suffix)
 
 
-# --- one tensor ---
-
-
-def _assembled(steps: Sequence[_Step], main: _Step, stage: int, name: str, held: Held) -> Assembled | None:
-    """The tensor from all steps; None where it is cut by ranks and by steps at once."""
-    own = [main.part(stage, name, rank, ops) for rank, ops in held.parts]
-    how = held.how
-    if main.copies[stage] and len(main.stages[stage]) == 1:
-        how = "replica"
-        own += [PartAt(rank=copy.number, dump_step=own[0].dump_step, name=name) for copy, _ in main.copies[stage]]
-    whole = Assembled(name=name, how=how, axis=held.axis, order=own, steps=as_steps(held.steps))
-    axis = token_axis(main.tensors[stage][name][0].shape, main.step.window.total) if len(steps) > 1 else None
-    parsed = names.parse_tensor(name)
-    if len(steps) == 1 or (parsed is not None and parsed.category == "parameters"):
-        return whole
-    there = [step for step in steps if stage < len(step.stages) and name in step.shards[stage].held]
-    if axis is None or len(there) < len(steps):
-        last = steps[-1]  # one row a sequence: the last step has the prompt's
-        found = last.shards[stage].held.get(name) if stage < len(last.stages) else None
-        if found is None:
-            return None
-        parts = [last.part(stage, name, rank, ops) for rank, ops in found.parts]
-        return Assembled(name=name, how=found.how, axis=found.axis, order=parts, steps=as_steps(found.steps))
-    if held.how in ("cat", "sum"):
-        return None
-    order = [step.part(stage, name, 0, _rows(step.tensors[stage][name][0], step.step.window)) for step in steps]
-    return Assembled(name=name, how="chunk", axis=axis, order=order)
-
-
-def _rows(tensor: Tensor, window: Window) -> tuple[Op, ...]:
-    axis = token_axis(tensor.shape, window.total)
-    if axis is None or (window.start, window.stop) == (0, window.total):
-        return ()
-    each = tensor.shape[axis] // window.total
-    return (Op("slice", axis=axis, start=window.start * each, stop=window.stop * each),)
-
-
 # --- copies that should be equal ---
 
 
-def _disagreements(step: _Step) -> Iterator[Disagreement | str]:
+def _disagreements(step: Laid) -> Iterator[Disagreement | str]:
     """Copies that differ, under the name and the ranks that recorded them; the name alone of one that cannot be read."""
     for at, stage in enumerate(step.stages):
         for name in step.shards[at].copies:
             held = list(zip([rank.number for rank in stage], step.tensors[at][name], strict=True))
             yield from parting(name, held[0], held[1:])
         for copy, twin in step.copies[at]:
-            ours, theirs = _tensors(copy), _tensors(twin)
+            ours, theirs = tensors_of(copy), tensors_of(twin)
             for name in (name for name in theirs if name in ours):
                 yield from parting(name, (twin.number, theirs[name]), [(copy.number, ours[name])])
 
 
-def _tensors(rank: Rank) -> dict[str, Tensor]:
-    records = rank.member.records
-    activations = {one.record.name: one.tensor for one in records.activations}
-    return activations | {one.record.name: one.tensor for one in records.parameters}
+def _parameters_apart(groups: Sequence[Laid]) -> list[Disagreement]:
+    """Parameters of which groups of ranks with other tokens hold copies that differ."""
+    found: list[Disagreement] = []
+    for stage, ranks in enumerate(groups[0].stages):
+        for at, rank in enumerate(ranks):
+            twins = [group.stages[stage][at] for group in groups[1:] if stage < len(group.stages) and at < len(group.stages[stage])]
+            for one in rank.member.records.parameters:
+                name = one.record.name
+                others = [(twin.number, tensor) for twin in twins if (tensor := tensors_of(twin).get(name)) is not None]
+                found += [each for each in parting(name, (rank.number, one.tensor), others) if isinstance(each, Disagreement)]
+    return found
 
 
 # --- facts ---
 
 
-def _parallel(step: _Step) -> Parallel:
-    """Sizes that the data show: shards (tp), stages (pp), copies of everything (dp)."""
+def _parallel(step: Laid, groups: int = 1) -> Parallel:
+    """Sizes that the data show: shards (tp), stages (pp), copies of everything (dp). ``groups``: of ranks with other tokens (cp)."""
     most = max(len(stage) for stage in step.stages)
     hows = {held.how for shards in step.shards for held in shards.held.values()}
-    if step.step.pieces is not None:
-        return Parallel(cp=most)
     sharded = most > 1 and bool(hows & {"cat", "sum"})
     copies = max(len(copies) // len(stage) for stage, copies in zip(step.stages, step.copies, strict=True))
     cut_tokens = any(shards.cut_tokens for shards in step.shards)
-    return Parallel(tp=most if sharded else 1, pp=len(step.stages), sp=cut_tokens, dp=1 + copies)
+    return Parallel(tp=most if sharded else 1, pp=len(step.stages), cp=groups, sp=cut_tokens, dp=1 + copies)
 
 
-def _basis(main: _Step, steps: Sequence[_Step], reference: Reference | None) -> list[Basis]:
+def _basis(main: Laid, steps: Sequence[Laid], reference: Reference | None) -> list[Basis]:
     found: list[Basis] = ["tokens"]
     found += ["weights"] if reference is not None and any(votes_of(stage, reference) for stage in main.stages) else []
     found += ["values"] if any(len(stage) > 1 for stage in main.stages) else []
@@ -229,7 +163,7 @@ def _basis(main: _Step, steps: Sequence[_Step], reference: Reference | None) -> 
     return found
 
 
-def _stage_remarks(side: Side, main: _Step, reference: Reference | None) -> list[Worded]:
+def _stage_remarks(side: Side, main: Laid, reference: Reference | None) -> list[Worded]:
     found: list[Worded] = []
     if main.loose:
         found.append(word("stages_loose", side=side.label, units=main.loose))

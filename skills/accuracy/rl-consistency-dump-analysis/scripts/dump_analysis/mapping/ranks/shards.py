@@ -43,11 +43,11 @@ class Shards(NamedTuple):
     cut_tokens: bool
 
 
-def shards_of(stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]] = (), reference: Reference | None = None) -> Shards:
-    """How every tensor of a stage lies on its ranks. ``pieces``: (rank, start, stop) of its tokens, where each rank has others."""
+def shards_of(stage: Sequence[Rank], reference: Reference | None = None) -> Shards:
+    """How every tensor of a stage lies on its ranks. ``reference``: a checkpoint that holds every matrix whole."""
     for rank in stage:
         split_halves(rank.nodes)
-    found = _Stage(stage, pieces, reference)
+    found = _Stage(stage, reference)
     for place, each in found.activations():
         found.put(next(iter(each.values())).record.name, _or_none(partial(found.activation, place, each)), len(each))
     for held in found.parameters():
@@ -66,8 +66,8 @@ def _or_none(look: Callable[[], Held | None]) -> Held | None:
 class _Stage:
     """The ranks of a stage while their tensors are looked at, earliest first: what went before tells what comes after."""
 
-    def __init__(self, stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]], reference: Reference | None) -> None:
-        self.ranks, self._pieces, self._reference = stage, pieces, reference
+    def __init__(self, stage: Sequence[Rank], reference: Reference | None) -> None:
+        self.ranks, self._reference = stage, reference
         self.held: dict[str, Held] = {}
         self.unplaced: list[str] = []
         self.copies: list[str] = []
@@ -116,25 +116,11 @@ class _Stage:
         if len(held) < len(self.ranks):
             return None
         each = list(held.values())
-        if self._pieces:
-            return self._by_tokens(each)
         samples = [self._sample(rank, place, one) for rank, one in zip(self.ranks, each, strict=True)]
         if all(sample is not None for sample in samples):
             split = self._splits.of(place, [sample for sample in samples if sample is not None], each[0].tensor.dtype)
             return _placed(split, [one.tensor.shape for one in each], self._window)
         return self._other(each)
-
-    def _by_tokens(self, each: Sequence[Recorded]) -> Held | None:
-        """Ranks that hold other tokens: copies, or rows in the order of the prompt."""
-        tensors = [one.tensor for one in each]
-        if _all_equal(tensors):
-            return _copies(len(each))
-        axis = token_axis(tensors[0].shape, self._window.total)
-        if axis is None or len({tensor.shape for tensor in tensors}) > 1:
-            return None
-        unit = tensors[0].shape[axis] // self._window.total
-        size = tensors[0].shape[axis]
-        return Held("cat", axis, [(rank, _slice(axis, start * unit, stop * unit, size)) for rank, start, stop in self._pieces])
 
     def _sample(self, rank: Rank, place: Place, one: Recorded) -> Array | None:
         """The sampled tokens of what a rank holds; None where its rows are not the tokens."""
@@ -147,7 +133,7 @@ class _Stage:
 
     def _other(self, each: Sequence[Recorded]) -> Held | None:
         """What is not [tokens, columns] on every rank: copies, rows of tokens, or columns of one row a sequence."""
-        if _all_equal([one.tensor for one in each]):
+        if all_equal([one.tensor for one in each]):
             return _copies(len(each))
         shapes = [one.tensor.shape for one in each]
         length = self._window.total // self._window.batch
@@ -169,7 +155,7 @@ class _Stage:
         each = list(held.values())
         tensors = [one.tensor for one in each]
         shapes = [tensor.shape for tensor in tensors]
-        if _all_equal(tensors):
+        if all_equal(tensors):
             return _copies(len(each))
         entry = each[0].entry
         if entry in self._lost or len({len(shape) for shape in shapes}) > 1:
@@ -228,7 +214,8 @@ def _copies(ranks: int) -> Held:
     return Held("replicated", None, [(rank, ()) for rank in range(ranks)])
 
 
-def _all_equal(tensors: Sequence[Tensor]) -> bool:
+def all_equal(tensors: Sequence[Tensor]) -> bool:
+    """Whether tensors hold the same bytes. Raises DumpError where a file cannot be read."""
     first = tensors[0]
     return all(other.shape == first.shape and other.dtype == first.dtype and same_file(first, other) for other in tensors[1:])
 
