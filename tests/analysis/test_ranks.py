@@ -19,7 +19,8 @@ from dump_analysis import pipeline, sides
 from dump_analysis.artefacts import io
 from dump_analysis.artefacts.boundary_results import BoundaryResults
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.mapping.ranks.members import choose, members_of
+from dump_analysis.mapping.ranks.choosing import choose
+from dump_analysis.mapping.ranks.members import members_of
 from dump_analysis.replicas import differing
 from dumping import entry_of, of, of_bits, write_pt, write_unit
 from msprobe_files.errors import DumpError

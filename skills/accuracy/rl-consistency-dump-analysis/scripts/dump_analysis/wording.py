@@ -308,6 +308,14 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side}: one prompt in several dump steps (chunked prefill or a cached prefix), joined by tokens: {spans}",
         "{side}：一个 prompt 分在多个 dump step 中（分块 prefill 或缓存前缀），按 token 拼接：{spans}",
     ),
+    "chunk_lacks_ranks": (
+        "{side}: in {steps} ranks are missing that the other chunks of the prompt have: its tokens are compared with nothing",
+        "{side}：{steps} 缺少该 prompt 其余各块所有的 rank：其中的 token 未参与比较",
+    ),
+    "chunks_past_gap": (
+        "{side}: chunks of the prompt lie past tokens that no dump step holds, and are compared with nothing: {spans}",
+        "{side}：prompt 的以下各块与其余的之间有一段 token 不在任何 dump step 中，未参与比较：{spans}",
+    ),
     "context_zigzag": (
         "{side}: {n} ranks or groups hold other tokens of one prompt each, in zigzag order (context parallel); joined in its order",
         "{side}：{n} 个（组）rank 以 zigzag 次序各持有一个 prompt 的不同 token（context parallel），已按 prompt 的次序拼接",

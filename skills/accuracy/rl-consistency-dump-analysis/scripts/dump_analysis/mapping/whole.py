@@ -21,6 +21,8 @@ from dump_analysis.mapping.ranks.reference import Reference
 from dump_analysis.sides import Side
 from dump_analysis.wording import word
 
+LOST = "input_ids.left_out_tokens"
+_LOST = ("chunk_lacks_ranks", "chunks_past_gap")
 Weights = dict[str, PtTensor]  # of a checkpoint, by name
 
 
@@ -53,6 +55,8 @@ def propose(train: Side, infer: Side, plan: AssemblyPlan | None = None, referenc
     mapping = _of_units(found.mapping, sides, made.plan)
     for alike in (remark for remark in made.remarks if remark.kind == "steps_alike"):
         mapping = _undecided(mapping, alike)
+    for lost in (remark for remark in made.remarks if remark.kind in _LOST):
+        mapping = _with_lost_tokens(mapping, lost)
     return Proposal(mapping, [*made.remarks, *found.remarks])
 
 
@@ -98,6 +102,22 @@ def _undecided(mapping: SemanticMapping, why: Worded) -> SemanticMapping:
     gaps = [MissingRow(row.boundary, row.order, why, *both) for row, both in zip(open_rows, names_of, strict=True)]
     rows = [row for row in mapping.boundaries if row.boundary != "input_ids"]
     return msgspec.structs.replace(mapping, boundaries=rows, evidence_missing=[*gaps, *mapping.evidence_missing])
+
+
+def _with_lost_tokens(mapping: SemanticMapping, why: Worded) -> SemanticMapping:
+    """Tokens of chunks that were left out are a gap that an equal rest does not close; they were in no cache."""
+    cached = "input_ids.cached_tokens"
+    if any(row.boundary == LOST for row in mapping.evidence_missing):
+        return mapping
+    rows, gaps, tokens = mapping.boundaries, mapping.evidence_missing, mapping.tokens
+    if any(row.boundary == cached and row.reason.values.get("side") == why.values["side"] for row in gaps):
+        gaps = [msgspec.structs.replace(row, boundary=LOST, reason=why) if row.boundary == cached else row for row in gaps]
+        kept = [remark for remark in tokens.remarks if remark.kind != "cached_tokens"] if tokens is not None else []
+        tokens = msgspec.structs.replace(tokens, remarks=kept) if tokens is not None else None
+    else:
+        rows = [msgspec.structs.replace(row, order=row.order + 1) for row in rows]
+        gaps = [MissingRow(LOST, 0, why, [], []), *(msgspec.structs.replace(row, order=row.order + 1) for row in gaps)]
+    return msgspec.structs.replace(mapping, boundaries=rows, evidence_missing=gaps, tokens=tokens)
 
 
 # --- rows of assembled sides as rows of units ---

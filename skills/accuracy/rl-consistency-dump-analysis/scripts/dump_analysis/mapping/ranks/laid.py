@@ -68,10 +68,11 @@ def from_steps(steps: Sequence[Laid], main: Laid, stage: int, name: str, held: H
         return whole
     axis = token_axis(main.tensors[stage][name][0].shape, main.step.window.total)
     there = [step for step in steps if stage < len(step.stages) and name in step.shards[stage].held]
-    if axis is None or len(there) < len(steps):
+    if axis is None:
         last = steps[-1]  # one row a sequence: the last step has the prompt's
-        found = last.shards[stage].held.get(name) if stage < len(last.stages) else None
-        return TWICE if found is None else _of_step(last, stage, name, found)
+        return _of_step(last, stage, name, last.shards[stage].held[name]) if last in there else UNPLACED
+    if len(there) < len(steps):
+        return UNPLACED
     if held.how in ("cat", "sum"):
         return TWICE
     order = [

@@ -8,11 +8,13 @@ from msprobe_files.errors import DumpError
 
 from dump_analysis.artefacts.assembly_plan import Assembled, Basis, Disagreement, Parallel, SidePlan, UnitAt
 from dump_analysis.artefacts.common import SideLabel, Worded
+from dump_analysis.mapping.ranks.choosing import choose
 from dump_analysis.mapping.ranks.copies import parting
 from dump_analysis.mapping.ranks.laid import TWICE, Laid, from_pieces, from_steps, tensors_of
-from dump_analysis.mapping.ranks.members import Chosen, Member, choose, members_of
+from dump_analysis.mapping.ranks.members import Chosen, Member, members_of
 from dump_analysis.mapping.ranks.order import votes_of
 from dump_analysis.mapping.ranks.reference import Reference
+from dump_analysis.mapping.tokens.token_vectors import FEWEST
 from dump_analysis.sides import Side
 from dump_analysis.wording import word
 
@@ -41,7 +43,10 @@ def plan_sides(train: Side, infer: Side, reference: Reference | None = None) -> 
     for side, found in zip((train, infer), members, strict=True):
         if len(found) > 1 and not any(member.integers.ids for member in found):
             why = f"the {side.label} dump records no token ids, by which its {len(found)} units would be told apart"
-            raise DumpError(f"Cannot propose a mapping: {why}. Dump the embedding's input too, or hand one unit.")
+            raise DumpError(
+                f"Cannot propose a mapping: {why} (vectors of fewer than {FEWEST} integers are not taken for ids). "
+                "Dump the embedding's input too, in chunks of more tokens, or hand one unit."
+            )
     chosen = choose(*members)
     if chosen is None:
         where = " and ".join(f"{len(each)} units of {side.label}" for each, side in zip(members, (train, infer), strict=True))
