@@ -98,7 +98,8 @@ def _dump_json(made: AssembledSide) -> dict[str, Any]:
                 name, rewritten = _entry(made, unit, entry, content)
                 if name is not None:
                     data.setdefault(name, rewritten)
-    return {**head, "dump_data_dir": "dump_tensor_data", "data": data}
+    ordered = {entry: data[entry] for entry in made.side.units[0].entries}
+    return {**head, "dump_data_dir": "dump_tensor_data", "data": {**ordered, **data}}
 
 
 def _entry(made: AssembledSide, unit: Unit, entry: str, content: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:

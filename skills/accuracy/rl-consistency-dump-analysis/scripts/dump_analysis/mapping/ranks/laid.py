@@ -8,6 +8,7 @@ from msprobe_files.operands import Op
 
 from dump_analysis.artefacts.assembly_plan import Assembled, PartAt, as_steps
 from dump_analysis.mapping.ranks.context import Piece
+from dump_analysis.mapping.ranks.experts import experts_apart, renumbered
 from dump_analysis.mapping.ranks.members import Member, Step
 from dump_analysis.mapping.ranks.order import in_order
 from dump_analysis.mapping.ranks.reference import Reference
@@ -20,22 +21,34 @@ TWICE, UNPLACED = "twice", "unplaced"  # cut by ranks and by tokens at once · n
 
 
 class Laid:
-    """A dump step with its ranks as stages and how each stage holds its tensors."""
+    """A dump step with its ranks as stages and how each stage holds its tensors.
+
+    The first ``layers`` of ``stages`` are pipeline stages, the others experts, of which ``experts`` groups of ranks hold different ones.
+    """
 
     def __init__(self, step: Step, others: Sequence[Member], reference: Reference | None) -> None:
         self.step = step
         chain = chained(stages_of(opened(step)))
         self.loose = [rank.member.place for stage in chain.loose for rank in stage]
         found = [without_copies(stage) for stage in chain.stages]
-        self.stages = [in_order(one.ranks, others, reference) for one in found]
-        self.copies = [one.copies for one in found]
-        self.shards: list[Shards] = [shards_of(stage, reference) for stage in self.stages]
-        self.renamed = renamings(self.stages)
+        whole = [in_order(one.ranks, others, reference) for one in found]
+        apart = [experts_apart(stage) for stage in whole]
+        self.layers, self.experts = len(apart), max(len(one.groups) for one in apart)
+        self.stages = [one.stage for one in apart] + [experts.ranks for one in apart for experts in one.experts]
+        self.copies: list[list[tuple[Rank, Rank]]] = [one.copies for one in found] + [[] for one in apart for _ in one.experts]
+        self.shards: list[Shards] = [shards_of(one.stage, reference, one) for one in apart]
+        self.shards += [shards_of(stage, reference, routed=True) for stage in self.stages[self.layers :]]
+        self.renamed = renamings(whole)
+        self.renamed += [
+            {entry: renumbered(name, experts.shift) for entry, name in self.renamed[at].items()}
+            for at, one in enumerate(apart)
+            for experts in one.experts
+        ]
         self.tensors = [_together(stage) for stage in self.stages]
 
     def ranks(self) -> list[Rank]:
         """All ranks that take part, copies last."""
-        return [rank for stage in self.stages for rank in stage] + [copy for copies in self.copies for copy, _ in copies]
+        return [rank for stage in self.stages[: self.layers] for rank in stage] + [copy for copies in self.copies for copy, _ in copies]
 
     def part(self, stage: int, name: str, rank: int, ops: tuple[Op, ...]) -> PartAt:
         unit = self.stages[stage][rank].member.unit

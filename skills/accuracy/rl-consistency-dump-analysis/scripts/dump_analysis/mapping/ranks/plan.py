@@ -153,11 +153,11 @@ def _parameters_apart(groups: Sequence[Laid]) -> list[Disagreement]:
 def _parallel(step: Laid, groups: int = 1) -> Parallel:
     """Sizes that the data show: shards (tp), stages (pp), copies of everything (dp). ``groups``: of ranks with other tokens (cp)."""
     most = max(len(stage) for stage in step.stages)
-    hows = {held.how for shards in step.shards for held in shards.held.values()}
+    hows = {held.how for shards in step.shards for held in shards.held.values() if step.experts < 2 or held.axis != 0}
     sharded = most > 1 and bool(hows & {"cat", "sum"})
     copies = max(len(copies) // len(stage) for stage, copies in zip(step.stages, step.copies, strict=True))
     cut_tokens = any(shards.cut_tokens for shards in step.shards)
-    return Parallel(tp=most if sharded else 1, pp=len(step.stages), cp=groups, sp=cut_tokens, dp=1 + copies)
+    return Parallel(tp=most if sharded else 1, pp=step.layers, ep=step.experts, cp=groups, sp=cut_tokens, dp=1 + copies)
 
 
 def _basis(main: Laid, steps: Sequence[Laid], reference: Reference | None) -> list[Basis]:

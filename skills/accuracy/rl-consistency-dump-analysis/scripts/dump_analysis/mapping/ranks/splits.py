@@ -42,8 +42,8 @@ class Split(NamedTuple):
 class Splits:
     """The splits of a stage's tensors, told earliest first: what a module takes tells what it returns."""
 
-    def __init__(self, ranks: Sequence[Rank], reference: Reference | None = None) -> None:
-        self._ranks, self._reference = ranks, reference
+    def __init__(self, ranks: Sequence[Rank], reference: Reference | None = None, *, routed: bool = False) -> None:
+        self._ranks, self._reference, self._routed = ranks, reference, routed
         self.at: dict[Place, Split] = {}
         self._known: dict[tuple[bytes, ...], Split] = {}
         self._copied: list[Node] | None = None
@@ -148,6 +148,8 @@ class Splits:
             return [(0, width // 2), (width // 2, width)]
         if whole is None or io != "output":
             return [(0, width)]
+        if self._routed and any(2 * node.width == width for node in rank.nodes.nodes):
+            return [(0, width // 2), (width // 2, width)]  # gate and up of an expert, whose product may hold the tokens' shares too
         parts = [part for part in recorded_parts(rank.nodes, whole) if part[-1] - part[0] + 1 == len(part)]
         edges = sorted({0, width, *(int(part[0]) for part in parts), *(int(part[-1]) + 1 for part in parts)})
         return list(itertools.pairwise(edges))
