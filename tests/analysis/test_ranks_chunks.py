@@ -8,6 +8,7 @@ import sharding
 from dump_analysis.artefacts.boundary_results import BoundaryResults
 from dump_analysis.mapping.whole import LOST
 from dumping import write_unit
+from editing import edit_json
 from msprobe_files.errors import DumpError
 from networks import TOKENS, Network, Recording, engine, trainer, weights_of
 from running import run_command
@@ -47,6 +48,17 @@ def test_short_chunks_of_shards_are_put_together(tmp_path: Path, one_rank: Bound
     right = sharding.write_chunks(tmp_path / "infer", infer, edges, sharding.engine_shards)
     run_command("assemble_dump.py", "--train", left, "--infer", right, "--output-dir", tmp_path / "made")
     _, results, _ = compare(tmp_path, left, str(tmp_path / "made/infer"))
+    assert said(results) == said(one_rank)
+
+
+def test_logits_of_the_last_chunk_alone_are_compared(tmp_path: Path, one_rank: BoundaryResults) -> None:
+    """Catches logits lost because the longest chunk, the first one, made none."""
+    train, infer = sides()
+    right = sharding.write_chunks(tmp_path / "infer", infer, (0, 7, TOKENS))
+    entry = infer.roles["lm_head"]
+    edit_json(Path(right) / "step0/rank0/dump.json", lambda dump: dump["data"].pop(entry))
+    edit_json(Path(right) / "step0/rank0/construct.json", lambda trace: trace.pop(entry))
+    _, results, _ = compare(tmp_path, train.write(tmp_path / "train"), right)
     assert said(results) == said(one_rank)
 
 

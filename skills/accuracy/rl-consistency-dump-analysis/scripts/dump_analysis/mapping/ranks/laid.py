@@ -75,6 +75,10 @@ def tensors_of(rank: Rank) -> dict[str, Tensor]:
 
 def from_steps(steps: Sequence[Laid], main: Laid, stage: int, name: str, held: Held) -> Assembled | str:
     """The tensor from all steps, or why it is not put together."""
+    if name not in main.shards[stage].held:  # the head runs for the last chunk alone, say
+        own = steps[-1]
+        of_tokens = token_axis(own.tensors[stage][name][0].shape, own.step.window.total) is not None
+        return UNPLACED if of_tokens and own.step.window.total > 1 else _of_step(own, stage, name, held)
     whole = _of_step(main, stage, name, held)
     parsed = names.parse_tensor(name)
     if len(steps) == 1 or (parsed is not None and parsed.category == "parameters"):
@@ -108,8 +112,9 @@ def from_pieces(groups: Sequence[Laid], pieces: Sequence[Piece], stage: int, nam
     each = [group.tensors[stage].get(name) if stage < len(group.stages) else None for group in groups]
     firsts = [tensors[0] for tensors in each if tensors is not None]
     parsed = names.parse_tensor(name)
-    if len(firsts) == 1 or (parsed is not None and parsed.category == "parameters"):
-        return _of_step(groups[0], stage, name, held)
+    holders = [group for group in groups if stage < len(group.stages) and name in group.shards[stage].held]
+    if holders and (len(firsts) == 1 or (parsed is not None and parsed.category == "parameters")):
+        return _of_step(holders[0], stage, name, holders[0].shards[stage].held[name])
     if len(firsts) < len(groups):
         return UNPLACED
     if _alike(firsts):

@@ -83,7 +83,9 @@ def _proposed(side: Side, chosen: Chosen, others: Sequence[Member], reference: R
             else:
                 disagree.append(found)
     for stage, renamed in enumerate(main.renamed):
-        for name, held in main.shards[stage].held.items():
+        also = steps if pieces is not None else steps[-1:]
+        further = [step.shards[stage].held for step in also if stage < len(step.stages)]
+        for name, held in {name: held for each in [*further, main.shards[stage].held] for name, held in each.items()}.items():
             made = from_steps(steps, main, stage, name, held) if pieces is None else from_pieces(steps, pieces, stage, name, held)
             if made == TWICE:
                 twice.append(name)
@@ -94,11 +96,7 @@ def _proposed(side: Side, chosen: Chosen, others: Sequence[Member], reference: R
                 tensors[whole] = Assembled(name=whole, how=made.how, axis=made.axis, order=made.order, steps=made.steps)
     remarks = [*chosen.remarks, *_stage_remarks(side, main, reference)]
     disagree += _parameters_apart(steps) if pieces is not None else []
-    unplaced = list(dict.fromkeys(unplaced))
-    remarks += [word("unplaced", side=side.label, n=len(unplaced), names=unplaced[:6])] if unplaced else []
-    remarks += [word("cut_twice", side=side.label, n=len(twice))] if twice else []
-    remarks += [word("copies_unread", side=side.label, n=len(unread), names=unread[:6])] if unread else []
-    remarks += [word("ranks_disagree", side=side.label, names=[one.name for one in disagree][:6], n=len(disagree))] if disagree else []
+    remarks += _left(side, list(dict.fromkeys(unplaced)), twice, unread, disagree)
     units = [UnitAt(step=rank.member.unit.place.step, rank=rank.number) for step in [main, *steps] for rank in step.ranks()]
     plan = SidePlan(
         dump=SideLabel(side.label, side.digest),
@@ -110,6 +108,15 @@ def _proposed(side: Side, chosen: Chosen, others: Sequence[Member], reference: R
     )
     by_step = [_proposed(side, Chosen([step.step], [], []), others, reference).plan for step in steps] if twice else []
     return Proposed(plan, remarks, by_step)
+
+
+def _left(side: Side, unplaced: list[str], twice: list[str], unread: list[str], disagree: list[Disagreement]) -> list[Worded]:
+    """What was not put together, and what should be alike and is not."""
+    found = [word("unplaced", side=side.label, n=len(unplaced), names=unplaced[:6])] if unplaced else []
+    found += [word("cut_twice", side=side.label, n=len(twice))] if twice else []
+    found += [word("copies_unread", side=side.label, n=len(unread), names=unread[:6])] if unread else []
+    found += [word("ranks_disagree", side=side.label, names=[one.name for one in disagree][:6], n=len(disagree))] if disagree else []
+    return found
 
 
 def _renamed(name: str, entries: dict[str, str]) -> str:
