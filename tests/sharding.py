@@ -19,20 +19,21 @@ def write_ranks(root: Path, record: Recording, cut: Cut, ranks: Sequence[int] = 
     """One step of several ranks under ``root``: every tensor as ``cut`` says."""
     roles = {entry: role for role, entry in record.roles.items()}
     for rank in ranks:
-        entries = {entry: _cut_entry(roles[entry], content, cut, rank) for entry, content in record.entries.items()}
+        entries = {entry: cut_entry(roles[entry], content, cut, rank) for entry, content in record.entries.items()}
         write_unit(root, entries, step=step, rank=rank, trace=record.trace)
     return str(root)
 
 
-def _cut_entry(role: str, content: dict[str, Any], cut: Cut, rank: int) -> dict[str, Any]:
+def cut_entry(role: str, content: dict[str, Any], cut: Cut, rank: int) -> dict[str, Any]:
+    """What a rank holds of an entry."""
     made: dict[str, Any] = {}
     for slot in ("input", "output"):
-        made[slot] = [_of(cut(role, slot, at, _values(tensor), rank), tensor) for at, tensor in enumerate(content[slot])]
-    made["parameters"] = {name: _of(cut(role, "weight", name, _values(t), rank), t) for name, t in content["parameters"].items()}
+        made[slot] = [_of(cut(role, slot, at, values_of(tensor), rank), tensor) for at, tensor in enumerate(content[slot])]
+    made["parameters"] = {name: _of(cut(role, "weight", name, values_of(t), rank), t) for name, t in content["parameters"].items()}
     return made
 
 
-def _values(tensor: Tensor) -> Array:
+def values_of(tensor: Tensor) -> Array:
     """[tokens, columns] without the batch axis; weights and vectors as they are."""
     kind = {"float32": "<f4", "int64": "<i8", "bool": "?"}[tensor.dtype]
     values: Array = tensor.storage.view(kind).reshape(tensor.shape)

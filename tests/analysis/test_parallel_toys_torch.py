@@ -23,6 +23,8 @@ LAYOUTS = {
     "tp2 dp2": Job("megatron", tp=2, prompts=(1, 0)),
     "tp2 dp2 pp2": Job("megatron", tp=2, pp=2, prompts=(1, 0)),
     "cp2": Job("megatron", cp=2),
+    "cp2, contiguous": Job("megatron", cp=2, zigzag=False),
+    "cp4": Job("megatron", cp=4),
     "tp2 cp2": Job("megatron", tp=2, cp=2),
     "replicas": Job("hf", prompts=(0, 0)),
     "replicas of two prompts": Job("hf", prompts=(1, 0)),

@@ -19,7 +19,8 @@ from dump_analysis import pipeline, sides
 from dump_analysis.artefacts import io
 from dump_analysis.artefacts.boundary_results import BoundaryResults
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.mapping.ranks.members import choose, members_of
+from dump_analysis.mapping.ranks.choosing import choose
+from dump_analysis.mapping.ranks.members import members_of
 from dump_analysis.replicas import differing
 from dumping import entry_of, of, of_bits, write_pt, write_unit
 from msprobe_files.errors import DumpError
@@ -401,7 +402,7 @@ def test_chunks_of_shards_are_put_together_as_files(tmp_path: Path, one_rank: Bo
     right = sharding.write_chunks(tmp_path / "infer", infer, (0, 7, TOKENS), sharding.engine_shards)
     left = train.write(tmp_path / "train")
     _, _, warnings = compare(tmp_path, left, right)
-    assert [line for line in warnings if "cut by ranks and by dump steps at once" in line and "assemble_dump.py" in line]
+    assert [line for line in warnings if "cut by ranks and by tokens at once" in line and "assemble_dump.py" in line]
     run_command("assemble_dump.py", "--train", left, "--infer", right, "--output-dir", tmp_path / "made")
     assert sorted(path.name for path in (tmp_path / "made").iterdir()) == [
         *("assembly_plan.json", "assembly_plan.step0.json", "assembly_plan.step1.json", "infer")

@@ -47,6 +47,9 @@ PAIRS = {
     "tp2, two replicas of two prompts": (Job("megatron", tp=2, prompts=(1, 0)), PARTS),
     "tp2, two replicas of one prompt": (Job("megatron", tp=2, prompts=(0, 0)), PARTS),
     "cp2": (Job("megatron", cp=2), Job("engine")),
+    "cp2, contiguous": (Job("megatron", cp=2, zigzag=False), Job("engine")),
+    "cp4": (Job("megatron", cp=4), Job("engine")),
+    "eps, cp4": (Job("megatron", cp=4, on=EPS), Job("engine")),
     "replicas": (Job("hf", prompts=(0, 0)), Job("engine")),
     "replicas of two prompts": (Job("hf", prompts=(1, 0)), Job("engine")),
     "fsdp2": (Job("fsdp2", prompts=(0, 0)), Job("engine")),
@@ -134,9 +137,16 @@ def test_rows_are_what_torch_says(parallel: Parallel, tmp_path: Path, pair: tupl
     assert differing(stated(found.rows), expected(parallel, *pair)) == {}
 
 
-def test_chunks_of_shards_are_compared_once_they_are_put_together(parallel: Parallel, tmp_path: Path) -> None:
-    """Ranks and steps cut the same tensors: no row joins both at once; the dump that assemble_dump.py writes reads like one rank's."""
-    pair = TRAINER, PARTS._replace(forwards="chunks")
+CUT_TWICE = {
+    "chunks": (TRAINER, PARTS._replace(forwards="chunks")),
+    "context parallel": (Job("megatron", tp=2, cp=2), PARTS),
+    "context parallel, contiguous": (Job("megatron", tp=2, cp=2, zigzag=False), PARTS),
+}
+
+
+@pytest.mark.parametrize("pair", CUT_TWICE.values(), ids=CUT_TWICE)
+def test_pieces_of_shards_are_compared_once_they_are_put_together(parallel: Parallel, tmp_path: Path, pair: tuple[Job, Job]) -> None:
+    """Ranks and tokens cut the same tensors: no row joins both at once; the dump that assemble_dump.py writes reads like one rank's."""
     roots = [str(parallel.root(job)) for job in pair]
     assert "assemble_dump.py" in diagnosed(Path(roots[0]), Path(roots[1]), tmp_path / "first").told
     made = tmp_path / "made"

@@ -14,6 +14,7 @@ PARTIAL = Switches(tuple(("partial_sums", layer) for layer in range(LAYERS)))  #
 class Job(NamedTuple):
     """One dump. What a model has no use for stays as it is.
 
+    ``zigzag``: a context-parallel rank has a chunk from the front and one from the back; else one chunk.
     ``prompts``: what each data-parallel replica runs; prompt 0 is the toy's own. ``sequence``: sequence parallel, of the trainer.
     ``reduces``: the engine's row-parallel layers add their ranks' parts themselves; else the layer around them does.
     ``identities``: the trainer's attention hands q and k through modules that do nothing, as models with norms there have norms.
@@ -27,6 +28,7 @@ class Job(NamedTuple):
     tp: int = 1
     pp: int = 1
     cp: int = 1
+    zigzag: bool = True
     sequence: bool = False
     prompts: tuple[int, ...] = (0,)
     reduces: bool = True
@@ -50,8 +52,10 @@ class Job(NamedTuple):
         return stage, layer - bounds[stage]
 
     def tokens_of(self, cp: int, tokens: int) -> list[int]:
-        """Tokens of a context-parallel rank: of 2 cp chunks it has one from the front and its mirror image from the back."""
+        """Tokens of a context-parallel rank: of cp chunks its own or, of 2 cp, one from the front and its mirror image from the back."""
         width = tokens // (2 * self.cp)
         if self.cp == 1:
             return list(range(tokens))
+        if not self.zigzag:
+            return list(range(2 * width * cp, 2 * width * (cp + 1)))
         return [chunk * width + at for chunk in (cp, 2 * self.cp - 1 - cp) for at in range(width)]

@@ -138,11 +138,14 @@ class _Trainer:
         return tensor(f"Module.{entry}.forward.0.{suffix}", *ops, rank=self.job.rank(tp=tp, cp=cp, dp=self.dp, pp=pp))
 
     def tokens(self, parts: list[Operand]) -> Operand:
-        """Rows of both context-parallel ranks: the first has the first and the last quarter."""
-        if len(parts) == 1:
-            return parts[0]
-        front, back = parts
-        return joined([cut(front, part(0, 0, TOKENS // 4)), back, cut(front, part(0, TOKENS // 4))], 0)
+        """Rows of the context-parallel ranks in the order of the prompt."""
+        places = sorted((token, cp, row) for cp in range(self.job.cp) for row, token in enumerate(self.job.tokens_of(cp, TOKENS)))
+        runs: list[list[int]] = []
+        for _, cp, row in places:
+            if not runs or (runs[-1][0], runs[-1][2]) != (cp, row):
+                runs.append([cp, row, row])
+            runs[-1][2] = row + 1
+        return joined([parts[cp] if len(parts) == 1 else cut(parts[cp], part(0, start, stop)) for cp, start, stop in runs], 0)
 
     def stream(self, entry: str, suffix: str, stage: int) -> Operand:
         """A tensor that all ranks of a tensor-parallel group hold or, under sequence parallelism, of which each holds some rows."""

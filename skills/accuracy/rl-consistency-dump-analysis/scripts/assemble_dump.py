@@ -23,7 +23,7 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.share("train", "infer", "plan", "output-dir", "lang", "json", "quiet", required=("train", "infer"))
+    parser.share("train", "infer", "plan", "reference", "output-dir", "lang", "json", "quiet", required=("train", "infer"))
     args = parser.parse_args()
 
     from dump_analysis import assembling, pipeline
@@ -32,7 +32,7 @@ def main() -> int:
     pipeline.require_files({"--plan": args.plan})
     pipeline.refuse_inside(folder, args.train + args.infer)
     train, infer = pipeline.open_pair(args.train, args.infer)
-    plan, told = assembling.assemble_step(train, infer, args.plan, folder, quiet=args.quiet)
+    plan, told = assembling.assemble_step(train, infer, args.plan, args.reference, folder, quiet=args.quiet)
     cli.warn(told.warnings, quiet=args.quiet)
     if args.json:
         print((folder / pipeline.PLAN).read_text(), end="")

@@ -30,6 +30,7 @@ def main() -> int:
         "infer",
         "mapping",
         "plan",
+        "reference",
         "train-config",
         "infer-config",
         "previous",
@@ -59,7 +60,7 @@ def main() -> int:
     _, probed = pipeline.probe_step(args.train, args.infer, folder / pipeline.PROBE)
     train, infer = pipeline.open_pair(args.train, args.infer)
     with pipeline.saying_not_run(train, infer, folder):
-        full, mapped = pipeline.mapping_step(train, infer, args.mapping, args.plan)
+        full, mapped = pipeline.mapping_step(train, infer, args.mapping, args.plan, args.reference)
     mapping = declared.with_unmapped(full, train, infer)
     if args.mapping is None:
         digest = pipeline.write_mapping(folder / pipeline.MAPPING, mapping, args.lang, before)

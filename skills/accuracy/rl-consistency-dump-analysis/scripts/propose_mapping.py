@@ -21,7 +21,7 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.share("train", "infer", "plan", "output", "lang", "json", "quiet", required=("train", "infer"))
+    parser.share("train", "infer", "plan", "reference", "output", "lang", "json", "quiet", required=("train", "infer"))
     args = parser.parse_args()
 
     from dump_analysis import pipeline
@@ -35,7 +35,7 @@ def main() -> int:
     before = pipeline.standing(output)
     pipeline.forget([output, output.parent / pipeline.LAYER_MAP], [])
     train, infer = pipeline.open_pair(args.train, args.infer)
-    found, told = pipeline.propose_step(train, infer, args.plan)
+    found, told = pipeline.propose_step(train, infer, args.plan, args.reference)
     mapping = declared.with_unmapped(found, train, infer)
     pipeline.write_mapping(output, mapping, args.lang, before)
     cli.warn(told.warnings, quiet=args.quiet)

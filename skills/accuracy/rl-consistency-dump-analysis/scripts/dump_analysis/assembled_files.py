@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,17 @@ from .pt_writer import write_pt
 from .tensors import BLOCK_BYTES, Files, Tensor, cut_stream, elements_of
 
 
-def write_dump(steps: Sequence[AssembledSide], folder: Path, advance: Callable[[], object] = lambda: None) -> None:
-    """Write ``folder``/stepN/rank0 with dump.json, construct.json and dump_tensor_data; the folder appears when it is whole.
+def write_dump(made: Mapping[str, AssembledSide], folder: Path, advance: Callable[[], object] = lambda: None) -> None:
+    """Write each side as a unit with dump.json, construct.json and dump_tensor_data; the folder appears when it is whole.
 
-    ``advance`` is called after each tensor. Raises DumpError where ``folder`` holds something, or cannot be written.
+    ``made``: the unit's place below ``folder``, stepN/rankN -> what it holds. ``advance`` is called after each tensor.
+    Raises DumpError where ``folder`` holds something, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DumpError(f"Cannot write to {folder}: it is not empty. Choose another folder.")
     with _hidden_beside(folder) as part:
-        for step, made in enumerate(steps):
-            _write_unit(made, part / f"step{step}" / "rank0", advance)
+        for place, one in made.items():
+            _write_unit(one, part / place, advance)
         if folder.exists():
             folder.rmdir()
         part.rename(folder)
@@ -97,7 +98,8 @@ def _dump_json(made: AssembledSide) -> dict[str, Any]:
                 name, rewritten = _entry(made, unit, entry, content)
                 if name is not None:
                     data.setdefault(name, rewritten)
-    return {**head, "dump_data_dir": "dump_tensor_data", "data": data}
+    ordered = {entry: data[entry] for entry in made.side.units[0].entries}
+    return {**head, "dump_data_dir": "dump_tensor_data", "data": {**ordered, **data}}
 
 
 def _entry(made: AssembledSide, unit: Unit, entry: str, content: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Ranks, stages and dump steps of one side put together by a plan into a side of one unit. Knows no policy: see `mapping.ranks`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msprobe_files import names
@@ -33,7 +33,7 @@ class AssembledSide(NamedTuple):
 def assemble(side: Side, plan: SidePlan) -> AssembledSide:
     """The side that a plan makes of several units; nothing is read but headers.
 
-    Entries stand in the order of the plan's units, first ones first. Raises DumpError where the plan names a unit that is not there.
+    Entries stand in the order of the plan's units. Raises DumpError where the plan names a unit that is not there.
     """
     units = [_unit(side, at.step, at.rank) for at in plan.units]
     made: dict[str, JoinedTensor] = {}
@@ -80,34 +80,57 @@ def _joined(side: Side, one: Assembled) -> JoinedTensor:
     return joined(f"{side.label}:{one.name}", parts, combine, one.axis, ops_of(one.steps))
 
 
+def merged(orders: Iterable[Iterable[str]]) -> list[str]:
+    """One order of what several units recorded: what an earlier unit lacks stands before the next thing that both have, else behind all."""
+    found: dict[str, None] = {}
+    for order in orders:
+        new: list[str] = []
+        before: dict[str, list[str]] = {}
+        for one in dict.fromkeys(order):
+            if one not in found:
+                new.append(one)
+            elif new:
+                before[one], new = new, []
+        found = dict.fromkeys(each for one in found for each in (*before.get(one, ()), one)) | dict.fromkeys(new)
+    return list(found)
+
+
 def _entries(units: Sequence[Unit], renamed: dict[Key, str], made: dict[str, JoinedTensor]) -> dict[str, list[Record]]:
     """The assembled records by entry, in the order in which the units recorded them."""
     entries: dict[str, list[Record]] = {}
     seen: set[str] = set()
+    orders: list[list[str]] = []
     for unit in units:
+        orders.append([])
         for record in unit.records():
             name = renamed.get((unit.place.step, unit.place.rank, record.name))
-            if name is None or name in seen:
+            if name is None:
                 continue
-            seen.add(name)
             parsed = names.parse_tensor(name)
             entry = parsed.entry if parsed is not None else name
+            orders[-1].append(entry)
+            if name in seen:
+                continue
+            seen.add(name)
             tensor = made[name]
             kept = record._replace(name=name, entry=entry, dtype=tensor.dtype, shape=tensor.shape, file=f"{name}.pt", statistics={})
             entries.setdefault(entry, []).append(kept._replace(digest=None, refused=None))
-    return entries
+    return {entry: entries[entry] for entry in merged(orders)}
 
 
 def _trace(units: Sequence[Unit], renamed: dict[Key, str]) -> dict[str, str | None] | None:
-    """Parents of all units, one after the other; None where one of them has no construct.json."""
+    """Parents of all units, in one order of starts; None where one of them has no construct.json."""
     if any(unit.trace is None for unit in units):
         return None
     trace: dict[str, str | None] = {}
+    orders: list[list[str]] = []
     for unit in units:
         own = _renamed_entries(unit, renamed)
+        # What recorded nothing is called the same on every stage: it says nothing of the order.
+        orders.append([own.get(child, child) for child in unit.trace or {} if child in own or child not in trace])
         for child, parent in (unit.trace or {}).items():
             trace.setdefault(own.get(child, child), None if parent is None else own.get(parent, parent))
-    return trace
+    return {child: trace[child] for child in merged(orders)}
 
 
 def _renamed_entries(unit: Unit, renamed: dict[Key, str]) -> dict[str, str]:

@@ -34,6 +34,10 @@ _FLAGS: dict[str, dict[str, Any]] = {
         "metavar": "CHECKPOINT",
         "help": "an earlier checkpoint (a folder or file, safetensors or torch): which side's differing weights are still those of it",
     },
+    "reference": {
+        "metavar": "CHECKPOINT",
+        "help": "a checkpoint of the weights that ran (a folder or file, safetensors or torch): the order of shards is that of its rows",
+    },
     "train-config": {"metavar": "FILE", "help": "the trainer's configuration: constants of replay; recorded in the conclusion's inputs"},
     "infer-config": {"metavar": "FILE", "help": "the engine's configuration, likewise"},
     "train-log": {"metavar": "FILE", "help": "the training log; its consistency metrics are read, none is computed"},

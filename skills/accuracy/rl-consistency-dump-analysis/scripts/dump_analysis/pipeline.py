@@ -59,12 +59,13 @@ def open_pair(train: Sequence[str], infer: Sequence[str]) -> tuple[Side, Side]:
     return pair
 
 
-def propose_step(train: Side, infer: Side, plan: str | Path | None = None) -> tuple[SemanticMapping, Told]:
-    """Stage 2: the mapping that the dumps themselves tell, units put together by a plan or by the data.
+def propose_step(train: Side, infer: Side, plan: str | Path | None = None, reference: str | None = None) -> tuple[SemanticMapping, Told]:
+    """Stage 2: the mapping that the dumps themselves tell, units put together by a plan or by the data and a checkpoint.
 
-    Raises DumpError where no tokens join the sides.
+    Raises DumpError where no tokens join the sides, or the plan or the checkpoint cannot be read.
     """
-    found = whole.propose(train, infer, assembly_plan.read(plan) if plan is not None else None)
+    weights = checkpoint.read(reference) if reference is not None else None
+    found = whole.propose(train, infer, assembly_plan.read(plan) if plan is not None else None, weights)
     remarks = [*(found.mapping.tokens.remarks if found.mapping.tokens is not None else []), *found.remarks]
     return found.mapping, Told([], [remark.text for remark in remarks])
 
@@ -122,18 +123,22 @@ def saying_not_run(train: Side, infer: Side, folder: Path) -> Iterator[None]:
         raise
 
 
-def mapping_step(train: Side, infer: Side, mapping: str | Path | None, plan: str | Path | None = None) -> tuple[SemanticMapping, Told]:
+def mapping_step(
+    train: Side, infer: Side, mapping: str | Path | None, plan: str | Path | None = None, reference: str | None = None
+) -> tuple[SemanticMapping, Told]:
     """Stage 2: the mapping that people wrote, completed on the two dumps; None: the one that the dumps tell.
 
     Rows that were made for other dumps lose what joined them there: they are declared, no more.
     """
     if mapping is None:
-        return propose_step(train, infer, plan)
+        return propose_step(train, infer, plan, reference)
     given = semantic_mapping.read(mapping)
+    unused = [flag for flag, value in (("--plan", plan), ("--reference", reference)) if value is not None]
     foreign = [
         side.label for side, stated in ((train, given.train), (infer, given.infer)) if stated is not None and stated.digest != side.digest
     ]
     warnings = [f"{Path(mapping).name} was made for another {label} dump, or its dump.json was edited since" for label in foreign]
+    warnings += [f"{flag} is not used: --mapping says of which units each row is" for flag in unused]
     if foreign:
         given = declared.as_declared(given)
     return declared.complete(given, train, infer), Told([], warnings)

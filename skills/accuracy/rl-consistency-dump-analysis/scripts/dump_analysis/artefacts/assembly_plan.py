@@ -7,6 +7,7 @@ import msgspec
 from msprobe_files.operands import Op, Operand, Source, as_json, parse
 
 from . import io
+from .common import SideLabel
 
 How = Literal["replicated", "cat", "sum", "stage", "chunk", "replica"]
 Basis = Literal["weights", "values", "dataflow", "tokens", "structure", "declared"]
@@ -66,8 +67,9 @@ class Disagreement(msgspec.Struct, frozen=True):
 
 
 class SidePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How one side is put together."""
+    """How one side is put together. ``dump``: for which one it was made; a plan that people wrote need not say."""
 
+    dump: SideLabel | msgspec.UnsetType = msgspec.UNSET
     units: list[UnitAt]
     parallel: Parallel = Parallel()
     tensors: list[Assembled]

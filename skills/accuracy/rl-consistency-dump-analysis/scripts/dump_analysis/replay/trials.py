@@ -122,7 +122,7 @@ def trials_of(work: Work, formula: Formula, configs: Sequence[Mapping[str, float
 
 def tried(work: Work, trials: Sequence[Trial], grid: str) -> list[Tried]:
     """What each trial reproduces. Of trials that fail only the nearest goes on, and none while another holds: the counts of one that was
-    given up are of the part that it saw.
+    given up are of the part that it saw. A function that makes another shape is none of the module's.
     """
     found = [Tried(trial, 0, 0, 0) for trial in trials]
     going = list(range(len(trials)))
@@ -132,13 +132,18 @@ def tried(work: Work, trials: Sequence[Trial], grid: str) -> list[Tried]:
         for at in going:
             seen, more = found[at], counted(trials[at], block)
             found[at] = Tried(seen.trial, seen.of + more.of, seen.equal + more.equal, seen.outside + more.outside)
+        going = [at for at in going if found[at].of]
+        if not going:
+            break
         going = [at for at in going if found[at].explains] or [min(going, key=lambda at: found[at].outside)]
-    return found
+    return [one for one in found if one.of]
 
 
 def counted(trial: Trial, block: Block) -> Tried:
-    """What a trial reproduces of one block."""
+    """What a trial reproduces of one block: of nothing where it makes another shape."""
     emulated = _emulated(trial, block)
+    if emulated.value.shape != block.recorded.shape:
+        return Tried(trial, 0, 0, 0)
     equal = emulate.bit_equal(block.recorded, emulated)
     left = 0 if equal.all() else int((~emulate.explained(block.recorded, emulated)).sum())
     return Tried(trial, block.recorded.size, int(equal.sum()), left)

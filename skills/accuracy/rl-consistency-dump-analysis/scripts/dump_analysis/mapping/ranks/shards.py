@@ -13,6 +13,8 @@ from msprobe_files.operands import Op
 from dump_analysis import floats
 from dump_analysis.artefacts.assembly_plan import How
 from dump_analysis.floats import Array
+from dump_analysis.mapping.ranks.experts import Apart, around
+from dump_analysis.mapping.ranks.reference import Reference
 from dump_analysis.mapping.ranks.splits import Place, Split, Splits
 from dump_analysis.mapping.ranks.stages import Rank, near
 from dump_analysis.mapping.recorded.dataflow import split_halves
@@ -42,11 +44,14 @@ class Shards(NamedTuple):
     cut_tokens: bool
 
 
-def shards_of(stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]] = ()) -> Shards:
-    """How every tensor of a stage lies on its ranks. ``pieces``: (rank, start, stop) of its tokens, where each rank has others."""
+def shards_of(stage: Sequence[Rank], reference: Reference | None = None, apart: Apart | None = None, *, routed: bool = False) -> Shards:
+    """How every tensor of a stage lies on its ranks. ``reference``: a checkpoint that holds every matrix whole.
+
+    ``apart``: the experts that were taken out of the stage; ``routed``: the stage is such experts.
+    """
     for rank in stage:
         split_halves(rank.nodes)
-    found = _Stage(stage, pieces)
+    found = _Stage(stage, reference, apart, routed=routed)
     for place, each in found.activations():
         found.put(next(iter(each.values())).record.name, _or_none(partial(found.activation, place, each)), len(each))
     for held in found.parameters():
@@ -65,15 +70,17 @@ def _or_none(look: Callable[[], Held | None]) -> Held | None:
 class _Stage:
     """The ranks of a stage while their tensors are looked at, earliest first: what went before tells what comes after."""
 
-    def __init__(self, stage: Sequence[Rank], pieces: Sequence[tuple[int, int, int]]) -> None:
-        self.ranks, self._pieces = stage, pieces
+    def __init__(self, stage: Sequence[Rank], reference: Reference | None, apart: Apart | None, *, routed: bool) -> None:
+        self.ranks, self._reference = stage, reference
+        self._holders = [group[0] for group in apart.groups] if apart is not None else []
+        self._around = around(apart, stage) if apart is not None else set()
         self.held: dict[str, Held] = {}
         self.unplaced: list[str] = []
         self.copies: list[str] = []
         self.cut_tokens = False
         self._lost: set[str] = set()
         self._window = stage[0].nodes.window
-        self._splits = Splits(stage)
+        self._splits = Splits(stage, reference, routed=routed)
 
     def put(self, name: str, held: Held | None, ranks: int) -> None:
         if held is None:
@@ -115,25 +122,20 @@ class _Stage:
         if len(held) < len(self.ranks):
             return None
         each = list(held.values())
-        if self._pieces:
-            return self._by_tokens(each)
         samples = [self._sample(rank, place, one) for rank, one in zip(self.ranks, each, strict=True)]
         if all(sample is not None for sample in samples):
             split = self._splits.of(place, [sample for sample in samples if sample is not None], each[0].tensor.dtype)
             return _placed(split, [one.tensor.shape for one in each], self._window)
-        return self._other(each)
+        return self._other(each) or (self._by_experts(each) if place[0] in self._around else None)
 
-    def _by_tokens(self, each: Sequence[Recorded]) -> Held | None:
-        """Ranks that hold other tokens: copies, or rows in the order of the prompt."""
-        tensors = [one.tensor for one in each]
-        if _all_equal(tensors):
-            return _copies(len(each))
-        axis = token_axis(tensors[0].shape, self._window.total)
-        if axis is None or len({tensor.shape for tensor in tensors}) > 1:
+    def _by_experts(self, each: Sequence[Recorded]) -> Held | None:
+        """Rows or counts of all experts of a rank, one expert after the other: those of the ranks follow each other."""
+        shapes = [each[rank].tensor.shape for rank in self._holders]
+        if len(shapes) < 2 or len({shape[1:] for shape in shapes}) > 1 or not shapes[0]:
             return None
-        unit = tensors[0].shape[axis] // self._window.total
-        size = tensors[0].shape[axis]
-        return Held("cat", axis, [(rank, _slice(axis, start * unit, stop * unit, size)) for rank, start, stop in self._pieces])
+        counted = len(shapes[0]) == 1 and len(set(shapes)) == 1
+        routed = sum(shape[0] for shape in shapes) % (self._window.total // self._window.batch) == 0
+        return Held("cat", 0, [(rank, ()) for rank in self._holders]) if counted or routed else None
 
     def _sample(self, rank: Rank, place: Place, one: Recorded) -> Array | None:
         """The sampled tokens of what a rank holds; None where its rows are not the tokens."""
@@ -146,7 +148,7 @@ class _Stage:
 
     def _other(self, each: Sequence[Recorded]) -> Held | None:
         """What is not [tokens, columns] on every rank: copies, rows of tokens, or columns of one row a sequence."""
-        if _all_equal([one.tensor for one in each]):
+        if all_equal([one.tensor for one in each]):
             return _copies(len(each))
         shapes = [one.tensor.shape for one in each]
         length = self._window.total // self._window.batch
@@ -168,7 +170,7 @@ class _Stage:
         each = list(held.values())
         tensors = [one.tensor for one in each]
         shapes = [tensor.shape for tensor in tensors]
-        if _all_equal(tensors):
+        if all_equal(tensors):
             return _copies(len(each))
         entry = each[0].entry
         if entry in self._lost or len({len(shape) for shape in shapes}) > 1:
@@ -198,11 +200,22 @@ class _Stage:
         axis = 1 if len(shapes[0]) == 2 and self._splits.takes_columns(entry) else 0
         if len(shapes[0]) > 2:
             axis = self._axis_of_stack(entry, shapes[0])
+        if len(shapes[0]) > 2 and axis == 1 and self._is_pair(entry, shapes[0]):
+            half = shapes[0][1] // 2
+            return Held("cat", 1, [(rank, _slice(1, at, at + half, 2 * half)) for at in (0, half) for rank in range(len(shapes))])
         if len({shape[:axis] + shape[axis + 1 :] for shape in shapes}) > 1:
             return None
         if made is not None and made.how == "cat" and axis == 0 and made.widths == [shape[0] for shape in shapes]:
             return Held("cat", 0, [(rank, _slice(0, start, stop, shapes[rank][0])) for rank, start, stop in made.runs])
+        told = self._reference.runs(tensors) if self._reference is not None and len(shapes[0]) == 2 else None
+        if axis == 0 and told is not None:
+            return Held("cat", 0, [(rank, _slice(0, start, stop, shapes[rank][0])) for rank, start, stop in told])
         return Held("cat", axis, [(rank, ()) for rank in range(len(shapes))])
+
+    def _is_pair(self, entry: str, shape: tuple[int, ...]) -> bool:
+        """Whether stacked matrices [experts, rows, columns] are gate and up: the entry holds others that take half of the rows."""
+        others = [one.tensor.shape for one in self.ranks[0].member.records.parameters if one.entry == entry and len(one.tensor.shape) == 3]
+        return any(other[0] == shape[0] and 2 * other[2] == shape[1] for other in others)
 
     def _axis_of_stack(self, entry: str, shape: tuple[int, ...]) -> int:
         """Of stacked experts [experts, rows, columns]: other experts on each rank, unless the columns or rows are cut."""
@@ -224,7 +237,8 @@ def _copies(ranks: int) -> Held:
     return Held("replicated", None, [(rank, ()) for rank in range(ranks)])
 
 
-def _all_equal(tensors: Sequence[Tensor]) -> bool:
+def all_equal(tensors: Sequence[Tensor]) -> bool:
+    """Whether tensors hold the same bytes. Raises DumpError where a file cannot be read."""
     first = tensors[0]
     return all(other.shape == first.shape and other.dtype == first.dtype and same_file(first, other) for other in tensors[1:])
 

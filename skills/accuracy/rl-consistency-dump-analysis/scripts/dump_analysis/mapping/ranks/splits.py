@@ -14,6 +14,7 @@ import numpy as np
 from dump_analysis import floats
 from dump_analysis.artefacts.assembly_plan import How
 from dump_analysis.floats import Array
+from dump_analysis.mapping.ranks.reference import Reference
 from dump_analysis.mapping.ranks.stages import COPY, Rank
 from dump_analysis.mapping.recorded.columns import relative
 from dump_analysis.mapping.recorded.dataflow import recorded_parts
@@ -41,8 +42,8 @@ class Split(NamedTuple):
 class Splits:
     """The splits of a stage's tensors, told earliest first: what a module takes tells what it returns."""
 
-    def __init__(self, ranks: Sequence[Rank]) -> None:
-        self._ranks = ranks
+    def __init__(self, ranks: Sequence[Rank], reference: Reference | None = None, *, routed: bool = False) -> None:
+        self._ranks, self._reference, self._routed = ranks, reference, routed
         self.at: dict[Place, Split] = {}
         self._known: dict[tuple[bytes, ...], Split] = {}
         self._copied: list[Node] | None = None
@@ -110,6 +111,9 @@ class Splits:
 
     def _runs(self, place: Place, samples: Sequence[Array], widths: Sequence[int]) -> list[tuple[int, int, int]]:
         """The columns of the whole: part by part (gate, up; q, k, v), each from all ranks in turn; a copied part once."""
+        of_rows = self._by_matrix(place, widths)
+        if of_rows is not None:
+            return of_rows
         cuts = [self._cuts(rank, place, width) for rank, width in zip(self._ranks, widths, strict=True)]
         if len({len(found) for found in cuts}) > 1:
             cuts = [[(0, width)] for width in widths]
@@ -123,6 +127,18 @@ class Splits:
                 seen.append(values)
         return runs
 
+    def _by_matrix(self, place: Place, widths: Sequence[int]) -> list[tuple[int, int, int]] | None:
+        """The columns that an entry returns as the rows of its matrix lie in the checkpoint; None where that does not tell."""
+        if self._reference is None or place[1] != "output":
+            return None
+        each = [
+            [one.tensor for one in rank.member.records.parameters if one.entry == place[0] and len(one.tensor.shape) == 2]
+            for rank in self._ranks
+        ]
+        shards = [found[0] for found in each if len(found) == 1]
+        fits = len(shards) == len(each) and [shard.shape[0] for shard in shards] == list(widths)
+        return self._reference.runs(shards) if fits else None
+
     def _cuts(self, rank: Rank, place: Place, width: int) -> list[tuple[int, int]]:
         """Runs of columns that one rank's code uses apart: act(a)·b, or what it recorded on their own; all of them otherwise."""
         at = rank.nodes.at
@@ -132,6 +148,8 @@ class Splits:
             return [(0, width // 2), (width // 2, width)]
         if whole is None or io != "output":
             return [(0, width)]
+        if self._routed and any(2 * node.width == width for node in rank.nodes.nodes):
+            return [(0, width // 2), (width // 2, width)]  # gate and up of an expert, whose product may hold the tokens' shares too
         parts = [part for part in recorded_parts(rank.nodes, whole) if part[-1] - part[0] + 1 == len(part)]
         edges = sorted({0, width, *(int(part[0]) for part in parts), *(int(part[-1]) + 1 for part in parts)})
         return list(itertools.pairwise(edges))

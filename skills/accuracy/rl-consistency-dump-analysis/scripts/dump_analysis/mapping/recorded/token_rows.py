@@ -27,6 +27,8 @@ def matrix_ops(shape: tuple[int, ...], window: Window) -> tuple[Op, ...] | None:
     if not sizes or 0 in shape:
         return None
     wanted = (total, prod(shape) // total)
+    if total == 1:
+        return _reshaped(shape, wanted)
     length = total // batch
     if batch > 1 and length != batch and sizes[:2] == (length, batch):
         return _permuted(sizes, (1, 0, *range(2, len(sizes))), wanted)

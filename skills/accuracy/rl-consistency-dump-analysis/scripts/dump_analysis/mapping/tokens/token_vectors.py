@@ -63,18 +63,14 @@ def counts_up(values: Array) -> bool:
 def _integers(records: SideRecords) -> list[Vector]:
     """The distinct vectors of integers among a unit's activations, earliest first; constant ones are masks or lengths."""
     seen: dict[bytes, tuple[Recorded, Array, int]] = {}
-    files = Files()
-    try:
-        for recorded in sorted(records.activations, key=lambda item: item.spot.time):
-            sizes = [size for size in recorded.tensor.shape if size != 1]
-            plain = recorded.tensor.dtype in ("int64", "int32") and 1 <= len(sizes) <= 2
-            if not plain or not FEWEST <= recorded.tensor.elements <= MOST:
-                continue
-            values = _values(files, recorded)
-            if values is not None and len(np.unique(values[:4096])) > 2:
-                seen.setdefault(values.tobytes(), (recorded, values, sizes[0] if len(sizes) == 2 else 1))
-    finally:
-        files.close()
+    for recorded in sorted(records.activations, key=lambda item: item.spot.time):
+        sizes = [size for size in recorded.tensor.shape if size != 1]
+        plain = recorded.tensor.dtype in ("int64", "int32") and 1 <= len(sizes) <= 2
+        if not plain or not FEWEST <= recorded.tensor.elements <= MOST:
+            continue
+        values = values_of(recorded)
+        if values is not None and len(np.unique(values[:4096])) > 2:
+            seen.setdefault(values.tobytes(), (recorded, values, sizes[0] if len(sizes) == 2 else 1))
     counted = [values for _, values, _ in seen.values() if counts_up(values)]
     return [Vector(*item, starts_in(len(item[1]), item[2], counted)) for item in seen.values()]
 
@@ -86,9 +82,13 @@ def _ids(records: SideRecords, vectors: list[Vector]) -> list[Vector]:
     return plain or [vector for vector in vectors if vector.recorded.spot.leaf and vector.recorded.spot.entry in holders]
 
 
-def _values(files: Files, recorded: Recorded) -> Array | None:
+def values_of(recorded: Recorded) -> Array | None:
+    """A recorded tensor of integers, flat, as int64; None where it cannot be read."""
+    files = Files()
     try:
         stream = cut_stream(files, recorded.tensor, ())
         return floats.values(stream.read(0, elements_of(stream)), recorded.tensor.dtype).astype(np.int64)
     except DumpError:
         return None
+    finally:
+        files.close()
