@@ -33,7 +33,7 @@ class Block(NamedTuple):
         """The same in float64, with these constants."""
         inputs = tuple(made.astype(np.float64) for made in self.given.inputs)
         weights = {name: made.astype(np.float64) for name, made in self.given.weights.items()}
-        return Given(inputs, weights, self.given.dtype, dict(config)), self.recorded.astype(np.float64)
+        return self.given._replace(inputs=inputs, weights=weights, config=dict(config)), self.recorded.astype(np.float64)
 
     def of_tokens(self, picked: Array) -> "Block":
         """Some tokens of it."""

@@ -1,8 +1,8 @@
 """Sums of products as a matrix product makes them, and what is done to them after: emulated whole, or held against a record at less cost.
 
 Held against a record, sums are computed in float32. Their error has the bound that `bounds` gives for any order of summation, so that
-an element which is the same number of the format over the whole reach of that bound is what float64 would give. Float64 is left for
-the few others, and for the interval of those that the record does not reproduce.
+an element which is one number of the format wherever the exact sum may lie is what float64 would give. Float64 is left for the few
+others, and for the interval of those that the record does not reproduce. Endings must be monotone in each sum.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ def _parts(given: Given, count: int) -> list[tuple[Array, Array]]:
 
 
 class _Part(NamedTuple):
-    """A part of the product: its factors in float64, their product in float32, and the 4-norm of every row of both."""
+    """A part of the product: its factors, in float64 where rows are compared, their product in float32, and the 4-norm of each row."""
 
     x: Array
     weight: Array
