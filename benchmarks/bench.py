@@ -14,10 +14,10 @@ import baselines
 import clock
 import pairs
 import proposals
+import replays
 import report
-import shapes
 from clock import Ran
-from pairs import KINDS, Kind
+from pairs import KINDS, Kind, Pair, make_pair
 from report import Measured, Start
 from shapes import Size
 
@@ -55,59 +55,16 @@ class Method(NamedTuple):
     wrong: Callable[[Ran], str]
 
 
-class Pair(NamedTuple):
-    """One generated pair on disk. ``planted``: how many elements of each value differ."""
-
-    folder: Path
-    size: Size
-    kind: Kind
-    same_layout: bool
-    planted: dict[str, int]
-
-    @property
-    def train(self) -> Path:
-        return self.folder / ("forward" if self.kind == "noise" else "train")
-
-    @property
-    def infer(self) -> Path:
-        return self.folder / self.label
-
-    @property
-    def mapping(self) -> Path:
-        return self.folder / f"{self.label}.mapping.json"
-
-    @property
-    def label(self) -> str:
-        return f"{'same' if self.same_layout else 'engine'}-{self.kind}"
-
-    @property
-    def rows(self) -> list[shapes.Row]:
-        return shapes.rows(self.size, same_layout=self.same_layout)
-
-    def files(self) -> list[str]:
-        return [*pairs.tensor_files(self.train), *pairs.tensor_files(self.infer)]
-
-
-def make_pair(folder: Path, size: Size, kind: Kind, *, same_layout: bool) -> Pair:
-    """Write the engine's side and the mapping beside the train side that is already there."""
-    pair = Pair(folder, size, kind, same_layout, {})
-    planted = pairs.write_side(pair.infer, size, kind, engine=not same_layout)
-    pairs.write_mapping(pair.mapping, size, same_layout=same_layout)
-    return pair._replace(planted=planted)
-
-
 # --- methods ---
 
 
 def methods_of(pair: Pair, *, with_baselines: bool) -> Iterator[Method]:
-    """The unit, ours, the proposal where values come from a forward, and where asked for the baselines that are installed."""
+    """The unit, ours, the proposal and replay where values come from a forward, and where asked for the baselines that are installed."""
     files = pair.files()
     yield Method("cat", lambda: ["cat", *files], lambda _: "")
     yield ours(pair)
-    if pair.kind == "noise":
-        proposed = pair.folder / "proposed" / "semantic_mapping.json"
-        command = proposals.command
-        yield Method("proposal", lambda: command(pair.train, pair.infer, proposed), lambda _: proposals.wrong(pair.size, proposed))
+    if pair.kind in pairs.FORWARD:
+        yield from _on_forward(pair)
     if not with_baselines:
         return
     if baselines.has_torch():
@@ -121,6 +78,16 @@ def methods_of(pair: Pair, *, with_baselines: bool) -> Iterator[Method]:
             lambda: compare(pair.train, pair.infer, output),
             lambda _: _unlike(pair, baselines.read_msprobe(output)),
         )
+
+
+def _on_forward(pair: Pair) -> Iterator[Method]:
+    """The proposal, and replay with the mapping that it wrote."""
+    proposed, output = pair.folder / "proposed" / "semantic_mapping.json", pair.folder / "proposed" / "replay_results.json"
+    noise = pair.kind == "noise"
+    propose, replay = proposals.command, replays.command
+    yield Method("proposal", lambda: propose(pair.train, pair.infer, proposed), lambda _: proposals.wrong(pair.size, proposed))
+    command = replay(pair.train, pair.infer, proposed, output)
+    yield Method("replay", lambda: command, lambda _: replays.wrong(pair.size, output, noise=noise))
 
 
 def ours(pair: Pair) -> Method:
@@ -197,16 +164,20 @@ def measure_size(folder: Path, size: Size, plan: Plan, *, main: bool, keep: bool
                 shutil.rmtree(pair.infer)
     if not keep:
         shutil.rmtree(folder / "train")
-    return found + (measure_proposal(folder, size, plan, keep=keep) if main else [])
+    return found + (measure_forward(folder, size, plan, keep=keep) if main else [])
 
 
-def measure_proposal(folder: Path, size: Size, plan: Plan, *, keep: bool) -> list[Measured]:
-    """A pair whose values come from a forward: the proposal of its mapping beside its comparison."""
+def measure_forward(folder: Path, size: Size, plan: Plan, *, keep: bool) -> list[Measured]:
+    """Pairs whose values come from a forward: proposal and replay beside the comparison."""
+    found: list[Measured] = []
     pairs.write_side(folder / "forward", size, "forward", engine=False)
-    pair = make_pair(folder, size, "noise", same_layout=False)
-    os.sync()
-    found = measure_pair(pair, plan)
-    print(f"  {found[-1].gigabytes:.2f} GB a side, {pair.label}: measured", file=sys.stderr, flush=True)
+    for kind in pairs.FORWARD:
+        pair = make_pair(folder, size, kind, same_layout=False)
+        os.sync()
+        found += measure_pair(pair, plan)
+        print(f"  {found[-1].gigabytes:.2f} GB a side, {pair.label}: measured", file=sys.stderr, flush=True)
+        if not keep:
+            shutil.rmtree(pair.infer)
     if not keep:
         shutil.rmtree(folder)
     return found

@@ -2,7 +2,8 @@
 
 The engine's side is the trainer's with noise: every activation goes up or down by one ULP in two thirds of its elements
 (`bits.plant`), residual streams are the sums of what the engine holds, and weights, ids and the embedding's output are equal.
-Products run in float32 and are rounded to bfloat16 at every value, as a trainer's modules do. No rotary embedding.
+Or it is a forward of its own from the same ids and weights that rounds at other points: a norm before its gain, an activation before it
+is multiplied. Products run in float32 and are rounded to bfloat16 at every value, as a trainer's modules do. No rotary embedding.
 """
 
 from collections.abc import Callable
@@ -20,10 +21,11 @@ _EPS = np.float32(1e-6)
 
 
 class Forward:
-    """One side; ``noisy``: the engine's."""
+    """One side; ``noisy``, ``rounds``: the engine's, with noise, or a forward of its own."""
 
-    def __init__(self, size: Size, *, noisy: bool) -> None:
+    def __init__(self, size: Size, *, noisy: bool = False, rounds: bool = False) -> None:
         self._size, self._noisy = size, noisy
+        self._trainer = Forward(size) if rounds else self
         self._shapes = shapes.values(size)
         self._numbers = {value: at for at, value in enumerate(self._shapes)}
         self.of = lru_cache(maxsize=_KEPT)(self._make)
@@ -46,14 +48,15 @@ class Forward:
             whole = rounded_sum(*(self.of(addend).whole for addend in _addends(value)))
         else:
             whole = plant(np.random.default_rng([2, self._numbers[value]]), plain, dense=True)[1]
-        return Made(whole, parts, int((whole != plain).sum()))
+        return Made(whole, parts, int((whole != self._trainer._plain(value)).sum()))
 
     def _compute(self, value: str) -> Bits:
         if value.endswith(".weight"):
             return self._weight(value)
         if value.endswith((".resid_attn", ".resid_mlp")):
             return rounded_sum(*(self._plain(addend) for addend in _addends(value)))
-        return nearest(_RULES[value.removesuffix(".out").rpartition(".")[2]](self, value))
+        rules = _RULES if self._trainer is self else {**_RULES, **_OTHER_ROUNDINGS}
+        return nearest(rules[value.removesuffix(".out").rpartition(".")[2]](self, value))
 
     def _weight(self, value: str) -> Bits:
         """Normal numbers of the scale that keeps the next value's; gains about 1."""
@@ -64,7 +67,7 @@ class Forward:
         return nearest(drawn if value == "embedding.weight" else drawn / np.float32(np.sqrt(shape[1])))
 
     def wide(self, value: str) -> Floats:
-        """A value of the trainer's side as float32."""
+        """A value as float32, without noise."""
         return wide(self._plain(value))
 
 
@@ -79,6 +82,12 @@ def _normed(side: Forward, value: str) -> Floats:
     taken = side.wide(_normalised(value, side._size.layers))
     scale = 1 / np.sqrt((taken * taken).mean(1, keepdims=True) + _EPS)
     return taken * scale * side.wide(value.replace(".out", ".weight"))
+
+
+def _normed_before_gain(side: Forward, value: str) -> Floats:
+    taken = side.wide(_normalised(value, side._size.layers))
+    scale = 1 / np.sqrt((taken * taken).mean(1, keepdims=True) + _EPS)
+    return wide(nearest(taken * scale)) * side.wide(value.replace(".out", ".weight"))
 
 
 def _linear(taken: str) -> Callable[[Forward, str], Floats]:
@@ -106,6 +115,11 @@ def _gated(side: Forward, value: str) -> Floats:
     return gate / (1 + np.exp(-gate)) * up
 
 
+def _gated_after_rounding(side: Forward, value: str) -> Floats:
+    gate, up = (side.wide(_sibling(value, f"{part}.out")) for part in ("gate", "up"))
+    return wide(nearest(gate / (1 + np.exp(-gate)))) * up
+
+
 def _logits(side: Forward, _: str) -> Floats:
     return side.wide("final_norm.out") @ side.wide("lm_head.weight").T
 
@@ -115,6 +129,10 @@ _RULES: dict[str, Callable[[Forward, str], Floats]] = {
     "q": _linear("input_norm.out"), "k": _linear("input_norm.out"), "v": _linear("input_norm.out"), "attn_core": _attended,
     "o_proj": _linear("attn_core.out"), "gate": _linear("post_norm.out"), "up": _linear("post_norm.out"), "act_mul": _gated,
     "down": _linear("act_mul.out"), "logits": _logits,
+}  # fmt: skip
+_OTHER_ROUNDINGS: dict[str, Callable[[Forward, str], Floats]] = {
+    "input_norm": _normed_before_gain, "post_norm": _normed_before_gain, "final_norm": _normed_before_gain,
+    "act_mul": _gated_after_rounding,
 }  # fmt: skip
 
 

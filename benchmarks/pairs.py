@@ -1,8 +1,8 @@
 """Generated pairs of msprobe dumps: byte-equal, sparsely and densely different, with the counts that were planted.
 
 Values are random bit patterns between 2^-7 and 2 in magnitude, drawn by numpy from a seed for each value: a step of
-one ULP never meets zero, NaN or infinity. Those of the kinds `forward` (the trainer's side) and `noise` (the engine's)
-come from a forward instead (forward.py). Nothing is read back: both sides are made from the same seeds.
+one ULP never meets zero, NaN or infinity. Those of the kinds `forward` (the trainer's side), `noise` and `rounded` (the
+engine's) come from a forward instead (forward.py). Nothing is read back: both sides are made from the same seeds.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from bits import Made, draw, plant, rounded_sum
 from forward import Forward
 from shapes import Module, Recorded, Size
 
-Kind = Literal["train", "equal", "sparse", "dense", "forward", "noise"]
-KINDS: tuple[Kind, ...] = ("equal", "sparse", "dense")  # what is compared with `train`; `noise` is with `forward`
+Kind = Literal["train", "equal", "sparse", "dense", "forward", "noise", "rounded"]
+KINDS: tuple[Kind, ...] = ("equal", "sparse", "dense")  # what is compared with `train`
+FORWARD: tuple[Kind, ...] = ("noise", "rounded")  # what is compared with `forward`
 _SPARSE_EACH = 3  # every third value differs
 _KEPT = 32  # values held in memory: those of about one layer
 # msprobe 26.2 takes module inputs in a pre-hook; its stack.json says so in the top frame.
@@ -69,13 +70,14 @@ class Source:
 
 def write_side(root: Path, size: Size, kind: Kind, *, engine: bool) -> dict[str, int]:
     """Write one side as an msprobe dump under ``root``; returns how many elements were planted in each value."""
-    source = Forward(size, noisy=kind == "noise") if kind in ("forward", "noise") else Source(size, kind)
+    computed = kind in ("forward", *FORWARD)
+    source = Forward(size, noisy=kind == "noise", rounds=kind == "rounded") if computed else Source(size, kind)
     unit = root / "step0" / "rank0"
     folder = unit / "dump_tensor_data"
     folder.mkdir(parents=True)
     data: dict[str, Any] = {}
     planted: dict[str, int] = {}
-    modules = shapes.engine(size) if engine else shapes.trainer(size)
+    modules = shapes.engine(size, norm_inputs=kind == "rounded") if engine else shapes.trainer(size)
     for module in modules:
         entry: dict[str, Any] = {"input_args": [], "input_kwargs": {}, "output": [], "parameters": {}}
         for tensor in shapes.recorded(module):
@@ -128,3 +130,47 @@ def write_mapping(path: Path, size: Size, *, same_layout: bool) -> None:
 def tensor_files(root: Path) -> list[str]:
     """All tensor files of a side, sorted."""
     return sorted(str(path) for path in root.glob("step0/rank0/dump_tensor_data/*.pt"))
+
+
+# --- a pair on disk ---
+
+
+class Pair(NamedTuple):
+    """One generated pair on disk. ``planted``: how many elements of each value differ."""
+
+    folder: Path
+    size: Size
+    kind: Kind
+    same_layout: bool
+    planted: dict[str, int]
+
+    @property
+    def train(self) -> Path:
+        return self.folder / ("forward" if self.kind in FORWARD else "train")
+
+    @property
+    def infer(self) -> Path:
+        return self.folder / self.label
+
+    @property
+    def mapping(self) -> Path:
+        return self.folder / f"{self.label}.mapping.json"
+
+    @property
+    def label(self) -> str:
+        return f"{'same' if self.same_layout else 'engine'}-{self.kind}"
+
+    @property
+    def rows(self) -> list[shapes.Row]:
+        return shapes.rows(self.size, same_layout=self.same_layout)
+
+    def files(self) -> list[str]:
+        return [*tensor_files(self.train), *tensor_files(self.infer)]
+
+
+def make_pair(folder: Path, size: Size, kind: Kind, *, same_layout: bool) -> Pair:
+    """Write the engine's side and the mapping beside the train side that is already there."""
+    pair = Pair(folder, size, kind, same_layout, {})
+    planted = write_side(pair.infer, size, kind, engine=not same_layout)
+    write_mapping(pair.mapping, size, same_layout=same_layout)
+    return pair._replace(planted=planted)

@@ -39,7 +39,7 @@ class _Held:
     def __init__(self, size: Size, *, engine: bool) -> None:
         self.values = shapes.values(size)
         self._batched = not engine
-        modules = shapes.engine(size) if engine else shapes.trainer(size)
+        modules = shapes.engine(size, norm_inputs=True) if engine else shapes.trainer(size)
         self._tensors = {tensor.name: tensor for module in modules for tensor in shapes.recorded(module)}
 
     def by(self, operand: dict[str, Any]) -> str:

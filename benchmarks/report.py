@@ -15,7 +15,8 @@ _JUDGED_FROM_GB = 1.3  # below, start-up weighs too much
 _FACTOR = {"equal": 1.3, "sparse": 6.0, "dense": 16.0}  # units
 _ADDED = {"equal": 0.15, "sparse": 0.0, "dense": 0.0}  # seconds
 _MOST_MIB, _HELP_S = 64, 0.15
-_PROPOSAL = 3.0  # comparisons of the same pair
+_TIMES = {"proposal": 3.0, "replay": 10.0}  # comparisons of the same pair
+_REPLAY_MIB = 600
 
 
 class Start(NamedTuple):
@@ -65,12 +66,13 @@ class Line(NamedTuple):
 
 
 def target_of(row: Measured, measured: Sequence[Measured]) -> str:
-    """The target of ours and of the proposal, and whether it is reached; empty for other methods and for pairs without target."""
-    if row.method == "proposal":
+    """The target of ours, the proposal and replay, and whether it is reached; empty for other methods and for pairs without target."""
+    if row.method in _TIMES:
         compared = next(other for other in measured if (other.method, other.pair, other.kind) == ("ours", row.pair, row.kind))
-        ratio = row.cpu / compared.cpu
-        judged = _verdict(ratio, _PROPOSAL) if row.gigabytes >= _JUDGED_FROM_GB else "not judged at this size"
-        return f"<= {_PROPOSAL:g} of ours, is {ratio:.2f}: {judged}"
+        ratio, most = row.cpu / compared.cpu, _TIMES[row.method]
+        judged = _verdict(ratio, most) if row.gigabytes >= _JUDGED_FROM_GB else "not judged at this size"
+        memory = f"; <= {_REPLAY_MIB} MiB: {_verdict(row.anonymous_mib, _REPLAY_MIB)}" if row.method == "replay" else ""
+        return f"<= {most:g} of ours, is {ratio:.2f}: {judged}{memory}"
     if row.method != "ours" or row.pair != "trainer/engine" or row.kind not in _FACTOR:
         return ""
     factor, added = _FACTOR[row.kind], _ADDED[row.kind]

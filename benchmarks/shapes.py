@@ -105,20 +105,23 @@ def trainer(size: Size) -> list[Module]:
     return [*found, _head()]
 
 
-def engine(size: Size) -> list[Module]:
-    """The modules of an engine-shaped side, in the order in which they end."""
+def engine(size: Size, *, norm_inputs: bool = False) -> list[Module]:
+    """The modules of an engine-shaped side, in the order in which they end. ``norm_inputs``: norms that add record what they are handed."""
     found = [Module("model.embed_tokens", "Embedding", (IDS,), ("embedding.out",), "embedding.weight")]
     for at in range(size.layers):
         path, name = f"model.layers.{at}", f"layers.{at}."
         normed, post = name + "input_norm.out", name + "post_norm.out"
-        found.append(Module(f"{path}.input_layernorm", "RMSNorm", (), (normed, carried(at)), name + "input_norm.weight"))
+        handed = (_pair(carried(at)), (name + "o_proj.out", carried(at))) if norm_inputs else ((), ())
+        found.append(Module(f"{path}.input_layernorm", "RMSNorm", handed[0], (normed, carried(at)), name + "input_norm.weight"))
         found.append(_fused(f"{path}.self_attn.qkv_proj", normed, name, ("q", "k", "v")))
         found += _attention_end(path, name, "RowParallelLinear")
-        found.append(Module(f"{path}.post_attention_layernorm", "RMSNorm", (), (post, name + "resid_attn"), name + "post_norm.weight"))
+        outputs = (post, name + "resid_attn")
+        found.append(Module(f"{path}.post_attention_layernorm", "RMSNorm", handed[1], outputs, name + "post_norm.weight"))
         found.append(_fused(f"{path}.mlp.gate_up_proj", post, name, ("gate", "up")))
         found += _mlp_end(path, name, "RowParallelLinear")
         found.append(Module(path, "DecoderLayer", _pair(carried(at)), _pair(name + "resid_mlp")))
-    found.append(Module("model.norm", "RMSNorm", (), ("final_norm.out", carried(size.layers)), "final_norm.weight"))
+    handed_last = _pair(carried(size.layers)) if norm_inputs else ()
+    found.append(Module("model.norm", "RMSNorm", handed_last, ("final_norm.out", carried(size.layers)), "final_norm.weight"))
     return [*found, _head()]
 
 

@@ -1,6 +1,7 @@
 """Rounding and intervals against torch's casts and exact fractions; sums in many orders against their bound."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +17,15 @@ NUMBERS = st.floats(width=32, allow_nan=True, allow_infinity=True)
 
 
 @FORMATS
+@pytest.mark.parametrize("given_as", [np.float64, np.float32])
 @given(numbers=st.lists(NUMBERS, min_size=1, max_size=20))
 @settings(max_examples=300, deadline=None)
-def test_rounding_is_torch_s_cast(dtype: str, numbers: list[float]) -> None:
+def test_rounding_is_torch_s_cast(dtype: str, given_as: type[np.floating[Any]], numbers: list[float]) -> None:
     """Would catch a wrong tie, subnormal, overflow or NaN: float32 to the format is one rounding in torch, too."""
     wanted = wide(torch.tensor(numbers, dtype=torch.float32).to(DTYPES[dtype]))
-    np.testing.assert_array_equal(to_format(np.array(numbers, np.float64), dtype), wanted)
+    found = to_format(np.array(numbers, given_as), dtype)
+    assert found.dtype == given_as
+    np.testing.assert_array_equal(found, wanted)
 
 
 @given(numbers=st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
@@ -63,6 +67,17 @@ def test_intervals_hold_what_is_possible(dtype: str, corners: list[int]) -> None
             for interval, value in ((left.times(right), one * two), (left.plus(right), one + two)):
                 assert explained(np.array([value]), interval).all()
                 assert explained(to_format(np.array([value]), dtype), interval.to_format(dtype)).all()
+
+
+def test_float32_is_widened_before_it_is_computed_with() -> None:
+    """Would catch a rounding that no program makes: float32 loses 2^-30 beside 1, and 2^-46 in the square of 1 + 2^-23."""
+    one, little = (exactly(np.array([number], np.float32)) for number in (1.0, 2.0**-30))
+    for total in (one.plus(little), one.plus(np.float32(2.0**-30)), one.mapped(lambda value: value + 2.0**-30)):
+        assert total.value.tolist() == total.low.tolist() == total.high.tolist() == [1 + 2.0**-30]
+    assert one.widened(2.0**-30).high.tolist() == [1 + 2.0**-30]
+    assert one.roundoffs(2.0**-6).low.tolist() == [1 - 2.0**-30]
+    near = exactly(np.array([1 + 2.0**-23], np.float32))
+    assert near.times(near).value.tolist() == [(1 + 2.0**-23) ** 2]
 
 
 def test_recorded_nan_is_explained_by_nan_alone() -> None:

@@ -87,3 +87,13 @@ def test_values_are_those_of_the_format(tmp_path: Path) -> None:
     assert (made.dtype, made.rows, made.columns) == ("bfloat16", 3, 7)
     assert made.read(0, 3).dtype == np.float64
     np.testing.assert_array_equal(made.read(0, 3), numbers[:, 1:])
+
+
+def test_a_part_is_what_numpy_takes(tmp_path: Path) -> None:
+    """Would catch rows that run on into the next: all columns, some, the last one."""
+    side, numbers = side_with(tmp_path, (5, 8), "bfloat16")
+    made = value_of(Files(), side, operand())
+    for rows, columns in ((slice(0, 5), slice(0, 8)), (slice(1, 4), slice(2, 5)), (slice(4, 5), slice(7, 8))):
+        found = made.part(rows, columns)
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, numbers[rows, columns])

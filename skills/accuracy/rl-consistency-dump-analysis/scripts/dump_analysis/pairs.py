@@ -160,17 +160,18 @@ def walk(pairs: Sequence[Pair], consumer_of: Callable[[Pair, Stream, Stream], Co
 
     ``consumer_of`` is asked only for rows whose two shapes are equal.
     """
-    _keep_freed_memory()
+    keep_freed_memory(_REUSED_BYTES)
     for group in _groups(pairs):
         yield from _walk_group(group, consumer_of)
 
 
-def _keep_freed_memory() -> None:
-    """Make glibc reuse the memory of freed blocks instead of handing it back: fresh pages cost more than all the sums.
+def keep_freed_memory(largest: int) -> None:
+    """Make glibc reuse the memory of freed blocks of up to so many bytes (at most 32 MiB) instead of handing it back: fresh pages cost
+    more than all the sums.
 
     Freeing a large block raises its thresholds (mallopt(3), M_MMAP_THRESHOLD: dynamic); its pages are never touched.
     """
-    np.empty(_REUSED_BYTES, np.uint8)
+    np.empty(largest, np.uint8)
 
 
 def _groups(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:

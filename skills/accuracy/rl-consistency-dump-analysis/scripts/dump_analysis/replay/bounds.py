@@ -25,9 +25,13 @@ def sum_of_products(left: Array, right: Array, sums: Array) -> Array:
     Brownian bridge about it), so the deviation is at most .42 sqrt(K (y^2 / 3 + q / 6)) roundoffs. Here: 2 sqrt(K (y^2 + q)), eight
     deviations of a sum of one sign and eleven of one of mixed signs, for bridges vary. Sums in lanes or blocks err less.
     """
-    count = left.shape[1]
-    squares = _squares(left, right)
-    return _SUM_DEVIATIONS * FLOAT32_ROUNDOFF * np.sqrt(count * (sums * sums + squares))
+    return error_of_sums(left.shape[1], sums, _squares(left, right))
+
+
+def error_of_sums(count: int, sums: Array, squares: Array) -> Array:
+    """The same bound of sums of ``count`` terms from the sums of their squares."""
+    found: Array = _SUM_DEVIATIONS * FLOAT32_ROUNDOFF * np.sqrt(count * (sums * sums + squares))
+    return found
 
 
 def _squares(left: Array, right: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from dump_analysis import floats, ulps
 from dump_analysis.artefacts.replay_results import Local
 from dump_analysis.floats import Array, shown
-from dump_analysis.replay import trials
+from dump_analysis.replay.blocks import blocks
 from dump_analysis.replay.formulas import Given, Variant
 from dump_analysis.replay.one_side import Replayed
 from dump_analysis.replay.recorded import CannotReplay
@@ -63,15 +63,16 @@ def _sums(known: Replayed, other: Replayed, *, mirrored: bool) -> _Sums | None:
         return None
     trial, grid = known.best.trial, ulps.coarser((known.grid, other.grid)) or known.grid
     found = np.zeros(8)
-    for block in trials.blocks(mixed, trial.formula, trial.config, known.grid):
-        variant = _variant(trial, block.given)
+    for block in blocks(mixed, trial.formula, trial.config, known.grid):
+        given, recorded = block.wide(trial.config)
+        variant = _variant(trial, given)
         if variant is None:
             return None
-        made = variant.run(block.given)[0].value
+        made = variant.run(given)[0].value
         rows, columns = slice(block.token, block.token + made.shape[0]), slice(block.column, block.column + made.shape[1])
-        own = known.work.output.read(rows.start, rows.stop)[:, columns]
-        good = np.isfinite(made) & np.isfinite(block.recorded) & np.isfinite(own)
-        one, two = (block.recorded, made) if mirrored else (made, block.recorded)
+        own = known.work.output.part(rows, columns)
+        good = np.isfinite(made) & np.isfinite(recorded) & np.isfinite(own)
+        one, two = (recorded, made) if mirrored else (made, recorded)
         found = _added(found, one[good], two[good], (made - own)[good], (one if mirrored else own)[good], grid)
     unequal, of, ulp_max, smaller, larger = map(int, found[:5])
     return _Sums(unequal, of, ulp_max, smaller, larger, *map(float, found[5:]))

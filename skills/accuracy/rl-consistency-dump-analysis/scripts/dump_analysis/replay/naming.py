@@ -12,7 +12,8 @@ import numpy as np
 
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.floats import Array
-from dump_analysis.replay import emulate, trials
+from dump_analysis.replay import emulate
+from dump_analysis.replay.blocks import blocks, rows_in_cache, spans
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.residual import Where
 from dump_analysis.replay.trials import Trial
@@ -95,26 +96,26 @@ def _addend(work: Work, grid: str, side: str) -> Worded | None:
 
 
 class _Pieces(NamedTuple):
-    """What stands against what: made [tokens, columns], recorded likewise, what rounding may have moved it by, where they begin."""
+    """What stands against what: made [tokens, columns], recorded likewise, the output that was recorded there, where they begin."""
 
     made: Array
     recorded: Array
+    output: Array
     token: int
     column: int
 
 
 def _against_truth(work: Work, trial: Trial, grid: str) -> Iterator[_Pieces]:
-    for block in trials.blocks(work, trial.formula, trial.config, grid):
-        yield _Pieces(trial.formula.truth(block.given, trial.variant)[0], block.recorded, block.token, block.column)
+    for block in blocks(work, trial.formula, trial.config, grid):
+        given, recorded = block.wide(trial.config)
+        yield _Pieces(trial.formula.truth(given, trial.variant)[0], recorded, recorded, block.token, block.column)
 
 
 def _against_addend(work: Work, at: int) -> Iterator[_Pieces]:
-    step = max(1, (1 << 20) // max(work.output.columns, 1))
-    for start in range(0, work.output.rows, step):
-        stop = min(work.output.rows, start + step)
-        parts = [made.read(start, stop) for made in work.inputs]
+    for start, stop in spans(work.output.rows, rows_in_cache(work.output.columns)):
+        parts, output = [made.read(start, stop) for made in work.inputs], work.output.read(start, stop)
         rest = sum(part for other, part in enumerate(parts) if other != at)
-        yield _Pieces(parts[at], work.output.read(start, stop) - rest, start, 0)
+        yield _Pieces(parts[at], output - rest, output, start, 0)
 
 
 def _allowed(work: Work, pieces: Callable[[], Iterator[_Pieces]], grid: str) -> _Allowed:
@@ -124,7 +125,7 @@ def _allowed(work: Work, pieces: Callable[[], Iterator[_Pieces]], grid: str) -> 
         good = np.isfinite(piece.made) & np.isfinite(piece.recorded)
         rows = slice(piece.token, piece.token + good.shape[0])
         across = slice(piece.column, piece.column + good.shape[1])
-        reach = _ULPS * emulate.ulp(np.maximum(np.abs(piece.recorded), np.abs(work.output.read(rows.start, rows.stop)[:, across])), grid)
+        reach = _ULPS * emulate.ulp(np.maximum(np.abs(piece.recorded), np.abs(piece.output)), grid)
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = (piece.recorded - reach) / piece.made, (piece.recorded + reach) / piece.made
         known = good & (piece.made != 0)

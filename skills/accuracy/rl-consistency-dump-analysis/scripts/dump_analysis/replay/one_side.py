@@ -77,7 +77,7 @@ def replay(work: Work, stated: Mapping[str, float]) -> Replayed:
     contradicted = {} if as_stated else {name: stated[name] for name in constants if name in stated}
     if explained:
         return Replayed(work, grid, best, holding, constants, contradicted, None, None)
-    where = None if best.explains else where_of(work, best.trial, grid)
+    where = where_of(best.touched) if not best.explains and best.touched is not None else None
     return Replayed(work, grid, best, holding, constants, contradicted, residual_of(work, best.trial, grid), where)
 
 
@@ -90,9 +90,10 @@ def _with_other_constants(work: Work, closest: Tried, grid: str) -> list[Tried]:
     """All variants again with the constant that fits best, and with the usual values where another was stated."""
     formula, name = closest.trial.formula, search.constant_of(closest.trial.formula)
     start = dict(closest.trial.config)
-    value = search.fitted(work, closest.trial, name, grid)
+    part = search.telling(work, closest, grid)
+    value = search.fitted(part, closest.trial, name)
     wanted = [{**start, name: at} for at in search.USUAL.get(name, ())]
-    wanted += [{**start, name: at} for at in search.near(work, closest.trial, name, value, grid)] if value is not None else []
+    wanted += [{**start, name: at} for at in search.near(part, closest.trial, name, value)] if value is not None else []
     return trials.tried(work, trials.trials_of(work, formula, wanted, grid), grid) if wanted else []
 
 

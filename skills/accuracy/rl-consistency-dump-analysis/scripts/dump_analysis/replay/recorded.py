@@ -36,10 +36,24 @@ class Matrix(NamedTuple):
     columns: int
     stream: Stream
 
-    def read(self, start: int, stop: int) -> Array:
-        """Rows ``start … stop`` as float64 [stop - start, columns], values exactly as recorded."""
+    def stored(self, start: int, stop: int) -> Array:
+        """Rows ``start … stop`` [stop - start, columns], values exactly as recorded: float32 for floats of up to 32 bits."""
         raw = self.stream.read(start * self.columns, stop * self.columns)
-        found: Array = floats.values(raw, self.dtype).astype(np.float64).reshape(stop - start, self.columns)
+        return floats.values(raw, self.dtype).reshape(stop - start, self.columns)
+
+    def part(self, rows: slice, columns: slice) -> Array:
+        """A part of it as float64; of rows that are longer no more is read than is asked for."""
+        width = columns.stop - columns.start
+        if width == self.columns:
+            return self.read(rows.start, rows.stop)
+        starts = range(rows.start * self.columns + columns.start, rows.stop * self.columns + columns.start, self.columns)
+        raw = np.stack([self.stream.read(start, start + width) for start in starts])
+        found: Array = floats.values(raw, self.dtype).astype(np.float64)
+        return found
+
+    def read(self, start: int, stop: int) -> Array:
+        """The same as float64."""
+        found: Array = self.stored(start, stop).astype(np.float64)
         return found
 
 

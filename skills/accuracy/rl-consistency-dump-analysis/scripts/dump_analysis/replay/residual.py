@@ -1,15 +1,16 @@
 """What a formula leaves of a record: its line against the truth, which way it errs, and where, so that the fault can be named."""
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from dump_analysis.artefacts.replay_results import Direction, GainRange, Residual
 from dump_analysis.floats import Array, shown
-from dump_analysis.replay import trials
+from dump_analysis.replay.blocks import blocks, rows_in_cache, spans
 from dump_analysis.replay.modules import Work
-from dump_analysis.replay.trials import Trial
+from dump_analysis.replay.trials import Touched, Trial
 
 _DIGITS = 6  # of estimates
 
@@ -35,14 +36,9 @@ class Where(NamedTuple):
     of_columns: int
 
 
-def where_of(work: Work, trial: Trial, grid: str) -> Where:
+def where_of(touched: Touched) -> Where:
     """Where a trial fails."""
-    tokens, columns = np.zeros(work.output.rows, bool), np.zeros(work.output.columns, bool)
-    for block in trials.blocks(work, trial.formula, trial.config, grid):
-        outside = trials.outside(trial, block)
-        tokens[block.token : block.token + outside.shape[0]] |= outside.any(axis=1)
-        columns[block.column : block.column + outside.shape[1]] |= outside.any(axis=0)
-    return Where(_numbers(tokens), _numbers(columns), len(tokens), len(columns))
+    return Where(_numbers(touched.tokens), _numbers(touched.columns), len(touched.tokens), len(touched.columns))
 
 
 def _numbers(touched: Array) -> tuple[int, ...]:
@@ -54,16 +50,14 @@ def residual_of(work: Work, trial: Trial, grid: str) -> Residual | None:
     whole = np.zeros(7)
     tokens, columns = np.zeros((2, work.output.rows)), np.zeros((2, work.output.columns))
     smaller = larger = 0
-    for block in trials.blocks(work, trial.formula, trial.config, grid):
-        truth = trial.formula.truth(block.given, trial.variant)[0]
-        good = np.isfinite(truth) & np.isfinite(block.recorded)
-        t, r = np.where(good, truth, 0.0), np.where(good, block.recorded, 0.0)
-        whole += [good.sum(), t.sum(), r.sum(), (t * t).sum(), (t * r).sum(), ((r - t) ** 2).sum(), (r * r).sum()]
-        smaller += int((np.abs(r) < np.abs(t)).sum())
-        larger += int((np.abs(r) > np.abs(t)).sum())
-        rows, across = slice(block.token, block.token + t.shape[0]), slice(block.column, block.column + t.shape[1])
-        tokens[:, rows] += (t * r).sum(1), (t * t).sum(1)
-        columns[:, across] += (t * r).sum(0), (t * t).sum(0)
+    for truth, recorded, token, column in _pieces(work, trial, grid):
+        good = np.isfinite(truth) & np.isfinite(recorded)
+        t, r = np.where(good, truth, 0.0), np.where(good, recorded, 0.0)
+        products, squares, more = t * r, t * t, np.abs(r) - np.abs(t)
+        whole += [good.sum(), t.sum(), r.sum(), squares.sum(), products.sum(), ((r - t) ** 2).sum(), (r * r).sum()]
+        smaller, larger = smaller + int((more < 0).sum()), larger + int((more > 0).sum())
+        tokens[:, token : token + len(t)] += products.sum(1), squares.sum(1)
+        columns[:, column : column + t.shape[1]] += products.sum(0), squares.sum(0)
     sums = _Sums(*map(float, whole))
     if not sums.elements or not sums.squares:
         return None
@@ -78,6 +72,14 @@ def residual_of(work: Work, trial: Trial, grid: str) -> Residual | None:
         token=_range(*tokens),
         column=_range(*columns),
     )
+
+
+def _pieces(work: Work, trial: Trial, grid: str) -> Iterator[tuple[Array, Array, int, int]]:
+    """Truth and record [tokens, columns] in parts that stay in a processor's cache, and where they begin."""
+    for block in blocks(work, trial.formula, trial.config, grid):
+        truth = trial.formula.truth(block.wide(trial.config)[0], trial.variant)[0]
+        for start, stop in spans(len(truth), rows_in_cache(truth.shape[1])):
+            yield truth[start:stop], block.recorded[start:stop].astype(np.float64), block.token + start, block.column
 
 
 def _line(sums: _Sums) -> tuple[float, float, float, float]:

@@ -1,19 +1,20 @@
 """Trying the variants of the formulas that fit on what a side recorded: block by block, how many elements each reproduces."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dump_analysis.floats import Array
 from dump_analysis.replay import emulate
-from dump_analysis.replay.formulas import FORMULAS, Formula, Given, Variant
+from dump_analysis.replay.blocks import Block, blocks, rows_in_cache, sample, spans
+from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.recorded import CannotReplay, Matrix
 from dump_analysis.wording import word
 
-_BLOCK = 1 << 20  # float64 elements of one array: 8 MiB
 _FALSE_ALARMS = 2e-6  # share of elements that the bounds of bounds.py leave out by chance
+_DEVIATIONS = 3.0  # of a count that chance makes
 
 
 class Trial(NamedTuple):
@@ -25,26 +26,33 @@ class Trial(NamedTuple):
     fault: bool = False
 
 
+class Touched(NamedTuple):
+    """Which tokens and which columns of a module hold elements that a trial leaves."""
+
+    tokens: Array
+    columns: Array
+
+
 class Tried(NamedTuple):
-    """How many of ``of`` elements a trial reproduces bit for bit, and how many lie outside its interval."""
+    """How many of ``of`` elements a trial reproduces bit for bit, and how many lie outside its interval.
+
+    ``touched``: where those are, if the trial went through the whole module.
+    """
 
     trial: Trial
     of: int
     equal: int
     outside: int
+    touched: Touched | None = None
 
     @property
     def explains(self) -> bool:
-        return self.outside <= 1 + _FALSE_ALARMS * self.of
+        return self.outside <= allowed(self.of)
 
 
-class Block(NamedTuple):
-    """A part of a module: what a formula is given, and what was recorded [tokens, columns]; where it starts."""
-
-    given: Given
-    recorded: Array
-    token: int
-    column: int
+def allowed(of: int) -> float:
+    """How many of so many elements may lie outside by chance."""
+    return 1 + _FALSE_ALARMS * of
 
 
 def stored_grid(output: Matrix) -> str:
@@ -53,111 +61,117 @@ def stored_grid(output: Matrix) -> str:
         raise CannotReplay(word("replay_format", name=output.name, dtype=output.dtype))
     if output.dtype != "float32":
         return output.dtype
-    blocks = [(start, min(output.rows, start + _rows(output.columns))) for start in range(0, output.rows, _rows(output.columns))]
-    for grid in emulate.GRIDS:
-        if all(emulate.on_grid(output.read(*block), grid) for block in blocks):
-            return grid
-    return output.dtype
-
-
-def _rows(columns: int) -> int:
-    return max(1, _BLOCK // max(columns, 1))
-
-
-# --- blocks ---
-
-
-def blocks(work: Work, formula: Formula, config: Mapping[str, float], grid: str) -> Iterator[Block]:
-    """The module in parts that bound memory: tokens, and where rows of the weights make columns, those too."""
-    widest = max([work.output.columns, *(made.columns for made in work.inputs)])
-    weight = work.weights.get("weight")
-    tokens = _rows(weight.columns if formula.by_weight_rows and weight is not None else widest)
-    for start in range(0, work.output.rows, tokens):
-        stop = min(work.output.rows, start + tokens)
-        inputs = tuple(made.read(start, stop) for made in work.inputs)
-        if formula.by_weight_rows and weight is not None:
-            recorded = work.output.read(start, stop)
-            for low in range(0, work.output.columns, _rows(weight.columns)):
-                high = min(work.output.columns, low + _rows(weight.columns))
-                weights = {name: _weight_rows(made, low, high, name in formula.whole) for name, made in work.weights.items()}
-                yield Block(Given(inputs, weights, grid, dict(config)), recorded[:, low:high], start, low)
-        else:
-            given = _with_ids(work, inputs) if formula.operator == "embedding" else (inputs, _vectors(work))
-            yield Block(Given(*given, grid, dict(config)), work.output.read(start, stop), start, 0)
-
-
-def _weight_rows(made: Matrix, low: int, high: int, whole: bool) -> Array:
-    """Rows of a matrix; of a vector, which is one row, its elements, or all of them."""
-    if whole:
-        return made.read(0, 1)[0]
-    return made.read(low, high) if made.rows > 1 else made.read(0, 1)[0, low:high]
-
-
-def _vectors(work: Work) -> dict[str, Array]:
-    return {name: made.read(0, made.rows)[0] if made.rows == 1 else made.read(0, made.rows) for name, made in work.weights.items()}
-
-
-def _with_ids(work: Work, inputs: tuple[Array, ...]) -> tuple[tuple[Array, ...], dict[str, Array]]:
-    """Ids counted anew among the weight's rows that they name: of a large table only those are read. Raises CannotReplay."""
-    table = work.weights["weight"]
-    named, ids = np.unique(inputs[0].astype(np.int64), return_inverse=True)
-    if named.min() < 0 or named.max() >= table.rows:
-        raise CannotReplay(word("replay_ids_beyond", entry=work.entry, largest=int(named.max()), rows=table.rows))
-    rows = np.concatenate([table.read(int(at), int(at) + 1) for at in named])
-    return (ids.reshape(-1, 1).astype(np.float64),), {"weight": rows}
+    possible = list(emulate.GRIDS)
+    for block in spans(output.rows, rows_in_cache(output.columns)):
+        values = output.stored(*block)
+        possible = [grid for grid in possible if emulate.on_grid(values, grid)]
+        if not possible:
+            return output.dtype
+    return possible[0]
 
 
 # --- trying ---
 
 
+_NONE = (np.zeros((0, 0), bool), np.zeros((0, 0), bool))
+
+
 def trials_of(work: Work, formula: Formula, configs: Sequence[Mapping[str, float]], grid: str) -> list[Trial]:
     """Every variant that can run, with every set of constants."""
+    part = sample(work, formula, grid)
     found = []
     for config in configs or [{}]:
-        given = next(blocks(work, formula, config, grid)).given
+        given = part.wide(config)[0]
         found += [Trial(formula, variant, config) for variant in formula.fitting(given)]
         found += [Trial(formula, variant, config, True) for variant in formula.faults if variant.applies(given)]
     return found
 
 
 def tried(work: Work, trials: Sequence[Trial], grid: str) -> list[Tried]:
-    """What each trial reproduces. Of trials that fail only the nearest goes on, and none while another holds: the counts of one that was
-    given up are of the part that it saw. A function that makes another shape is none of the module's.
+    """What each trial reproduces, those of a function that makes another shape left out: it is none of the module's.
+
+    A sample rules out those that leave more of it than of the whole is allowed; of those that differ in constants alone one goes through
+    the whole, the others only where that one leaves anything. Of trials that fail only the nearest goes on: the counts of one that was
+    given up are of the part that it saw.
     """
-    found = [Tried(trial, 0, 0, 0) for trial in trials]
-    going = list(range(len(trials)))
     if not trials:
         return []
+    part, whole = sample(work, trials[0].formula, grid), work.output.rows * work.output.columns
+    seen = [one for one in (counted(trial, part) for trial in trials) if one.of]
+    trials = [one.trial for one in seen]
+    if not trials:
+        return []
+    hopeful = [at for at, one in enumerate(seen) if one.outside <= allowed(whole)]
+    first = _one_a_variant(seen, hopeful) or [min(range(len(seen)), key=lambda at: _distance(seen[at]))]
+    found = dict(zip(first, _through(work, [trials[at] for at in first], grid), strict=True))
+    complete = {trials[at].variant.name for at, one in found.items() if one.explains and not one.outside}
+    later = [at for at in hopeful if at not in found and trials[at].variant.name not in complete]
+    found.update(zip(later, _through(work, [trials[at] for at in later], grid), strict=True))
+    return [found.get(at, one) for at, one in enumerate(seen) if at in found or at not in hopeful]
+
+
+def _one_a_variant(seen: Sequence[Tried], hopeful: Sequence[int]) -> list[int]:
+    """Of each variant the first constants, unless later ones leave less of the sample, or reproduce more of it than chance would."""
+    best: dict[str, int] = {}
+    for at in hopeful:
+        name = seen[at].trial.variant.name
+        if name not in best or _is_better(seen[at], seen[best[name]]):
+            best[name] = at
+    return sorted(best.values())
+
+
+def _is_better(one: Tried, before: Tried) -> bool:
+    unequal = before.of - before.equal
+    return (one.outside, one.of - one.equal + _DEVIATIONS * unequal**0.5) < (before.outside, unequal)
+
+
+def _through(work: Work, trials: Sequence[Trial], grid: str) -> list[Tried]:
+    """Each trial through the whole module, those that fail no further than it takes to see that, but for the nearest where all do."""
+    if not trials:
+        return []
+    rows, columns = work.output.rows, work.output.columns
+    found = [Tried(trial, 0, 0, 0, Touched(np.zeros(rows, bool), np.zeros(columns, bool))) for trial in trials]
+    going = list(range(len(trials)))
     for block in blocks(work, trials[0].formula, {}, grid):
         for at in going:
-            seen, more = found[at], counted(trials[at], block)
-            found[at] = Tried(seen.trial, seen.of + more.of, seen.equal + more.equal, seen.outside + more.outside)
-        going = [at for at in going if found[at].of]
-        if not going:
-            break
-        going = [at for at in going if found[at].explains] or [min(going, key=lambda at: found[at].outside)]
-    return [one for one in found if one.of]
+            found[at] = _added(found[at], block)
+        going = [at for at in going if found[at].outside <= allowed(rows * columns)] or [min(going, key=lambda at: _distance(found[at]))]
+    return [one if one.of == rows * columns else one._replace(touched=None) for one in found]
+
+
+def _distance(one: Tried) -> tuple[bool, int]:
+    """Of trials that fail: a mistake is no name for what it does not explain."""
+    return one.trial.fault, one.outside
+
+
+def _added(seen: Tried, block: Block) -> Tried:
+    equal, outside = compared(seen.trial, block)
+    more = int(outside.sum())
+    if more and seen.touched is not None:
+        seen.touched.tokens[block.token : block.token + len(outside)] |= outside.any(axis=1)
+        seen.touched.columns[block.column : block.column + outside.shape[1]] |= outside.any(axis=0)
+    return seen._replace(of=seen.of + equal.size, equal=seen.equal + int(equal.sum()), outside=seen.outside + more)
 
 
 def counted(trial: Trial, block: Block) -> Tried:
-    """What a trial reproduces of one block: of nothing where it makes another shape."""
-    emulated = _emulated(trial, block)
-    if emulated.value.shape != block.recorded.shape:
-        return Tried(trial, 0, 0, 0)
-    equal = emulate.bit_equal(block.recorded, emulated)
-    left = 0 if equal.all() else int((~emulate.explained(block.recorded, emulated)).sum())
-    return Tried(trial, block.recorded.size, int(equal.sum()), left)
+    """What a trial reproduces of one block."""
+    equal, outside = compared(trial, block)
+    return Tried(trial, equal.size, int(equal.sum()), int(outside.sum()))
 
 
-def outside(trial: Trial, block: Block) -> Array:
-    """Which elements of a block a trial leaves."""
-    found: Array = ~emulate.explained(block.recorded, _emulated(trial, block))
-    return found
-
-
-def _emulated(trial: Trial, block: Block) -> emulate.Emulated:
-    given = block.given._replace(config=dict(trial.config))
-    return emulate.Emulated(*trial.variant.run(given)[0])
+def compared(trial: Trial, block: Block) -> tuple[Array, Array]:
+    """Which elements of a block a trial reproduces bit for bit, and which lie outside its interval; none where it makes another shape."""
+    weight = block.given.weights.get("weight")
+    if trial.formula.by_weight_rows and weight is not None and len(weight) != block.recorded.shape[1]:
+        return _NONE
+    if trial.variant.compared is not None:
+        return trial.variant.compared(block.given._replace(config=dict(trial.config)), block.recorded)
+    given, recorded = block.wide(trial.config)
+    emulated = emulate.Emulated(*trial.variant.run(given)[0])
+    if emulated.value.shape != recorded.shape:
+        return _NONE
+    equal = emulate.bit_equal(recorded, emulated)
+    return equal, np.zeros_like(equal) if equal.all() else ~emulate.explained(recorded, emulated)
 
 
 def formulas_of(work: Work) -> list[Formula]:

@@ -10,6 +10,7 @@ from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, Edge, ModuleReplay, SideReplay, WeightReplay
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of
+from dump_analysis.pairs import keep_freed_memory
 from dump_analysis.replay import conventions, norm_chain, places, search, verdict, weights_compared
 from dump_analysis.replay.assembled import Whole, whole_pair
 from dump_analysis.replay.between import Stated, inputs_of, with_inputs
@@ -24,6 +25,7 @@ from dump_analysis.sides import Side
 from dump_analysis.tensors import Files
 
 _SIDES = ("train", "infer")
+_REUSED_BYTES = 31 << 20  # of what a block needs at a time
 
 
 class _Pair(NamedTuple):
@@ -53,6 +55,7 @@ def replay_pair(
     previous: Mapping[str, PtTensor] | None = None,
 ) -> Replay:
     """Every row of the mapping replayed. ``stated``: constants by side; ``previous``: weights of an earlier checkpoint."""
+    keep_freed_memory(_REUSED_BYTES)
     whole = whole_pair(mapping, train, infer)
     pair = pair_of(whole.mapping, whole.train, whole.infer)
     weights = weights_compared.compared(whole.mapping, pair, previous)

@@ -1,7 +1,7 @@
 """The activations that feed-forward blocks use, in float64, and how far float32 may be from them."""
 
 from collections.abc import Callable
-from math import erf, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +9,7 @@ import numpy as np
 from dump_analysis.floats import Array
 from dump_analysis.replay.bounds import ACTIVATION_ROUNDOFFS, FLOAT32_ROUNDOFF, GELU_ROUNDOFFS
 from dump_analysis.replay.emulate import Emulated
-
-_erf = np.vectorize(erf, otypes=[np.float64])
+from dump_analysis.replay.formulas.erf import erf
 
 
 class Activation(NamedTuple):
@@ -33,7 +32,7 @@ def _silu(x: Array) -> Array:
 
 
 def _gelu_erf(x: Array) -> Array:
-    return 0.5 * x * (1.0 + _erf(x / sqrt(2.0)))
+    return 0.5 * x * (1.0 + erf(x / sqrt(2.0)))
 
 
 def _gelu_tanh(x: Array) -> Array:

@@ -36,6 +36,8 @@ class Variant(NamedTuple):
     ``source``: what computes like this, and where that was read or measured. ``applies``: whether it can run on what is given.
     ``function``: "" or the name of the real function where the formula has several (silu, gelu_erf, "1+w"): two sides that are
     explained by variants of different functions differ by logic, not by rounding. ``nominal``: its truth, None: the formula's.
+    ``compared``: what is said of the first output recorded, without the emulation of all of it (None: there is no such way): which
+    elements are bit equal, and which lie outside their interval. Its numbers may be float32.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Variant(NamedTuple):
     applies: Callable[[Given], bool] = always
     function: str = ""
     nominal: Callable[[Given], tuple[Array, ...]] | None = None
+    compared: Callable[[Given, Array], tuple[Array, Array]] | None = None
 
 
 class Formula(NamedTuple):

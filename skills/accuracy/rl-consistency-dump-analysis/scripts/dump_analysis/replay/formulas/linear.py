@@ -5,48 +5,29 @@ roundoff for a bias that is added in float32. Sources of the variants: mean loca
 0.5 on CPU and Megatron-Core 0.16, each of which one variant explains to the last element.
 """
 
-import numpy as np
+from collections.abc import Callable, Sequence
 
 from dump_analysis.floats import Array
-from dump_analysis.replay.bounds import sum_of_products
 from dump_analysis.replay.emulate import Emulated
-from dump_analysis.replay.formulas.kinds import Formula, Given, Variant
+from dump_analysis.replay.formulas.kinds import Formula, Given, Variant, always
 from dump_analysis.replay.formulas.linear_casts import CASTS, QUANTISED
+from dump_analysis.replay.formulas.products import Ending, compared_with, run_with
 
 
-def _accumulated(x: Array, weight: Array) -> Emulated:
-    sums = x @ weight.T
-    reach = sum_of_products(x, weight, sums)
-    return Emulated(sums, sums - reach, sums + reach)
+def _plain(sums: Sequence[Emulated], _bias: Array | float, given: Given) -> Emulated:
+    return sums[0].to_format(given.dtype)
 
 
-def _plain(given: Given) -> tuple[Emulated, ...]:
-    return (_accumulated(given.inputs[0], given.weights["weight"]).to_format(given.dtype),)
+def _bias_in_acc(sums: Sequence[Emulated], bias: Array | float, given: Given) -> Emulated:
+    return sums[0].plus(bias).roundoffs(1).to_format(given.dtype)
 
 
-def _bias_in_acc(given: Given) -> tuple[Emulated, ...]:
-    total = _accumulated(given.inputs[0], given.weights["weight"]).plus(given.weights["bias"])
-    return (total.roundoffs(1).to_format(given.dtype),)
-
-
-def _bias_after_cast(given: Given) -> tuple[Emulated, ...]:
-    return (_plain(given)[0].plus(given.weights["bias"]).to_format(given.dtype),)
-
-
-def _partials(count: int) -> Variant:
-    def run(given: Given) -> tuple[Emulated, ...]:
-        parts = np.array_split(given.inputs[0], count, axis=1), np.array_split(given.weights["weight"], count, axis=1)
-        first, *rest = (_accumulated(x, weight).to_format(given.dtype) for x, weight in zip(*parts, strict=True))
-        for part in rest:
-            first = first.plus(part).to_format(given.dtype)
-        return (first.plus(given.weights["bias"]).to_format(given.dtype) if _has_bias(given) else first,)
-
-    def applies(given: Given) -> bool:
-        return given.inputs[0].shape[1] % count == 0 and given.inputs[0].shape[1] >= 2 * count
-
-    return Variant(
-        f"partials_{count}_rounded", "Megatron-Core 0.16 row-parallel linears: ranks' sums are rounded, then added", run, applies
-    )
+def _rounded_each(sums: Sequence[Emulated], bias: Array | float, given: Given) -> Emulated:
+    """Every part, every sum of parts and the sum with a bias are rounded."""
+    first, *rest = (part.to_format(given.dtype) for part in sums)
+    for part in rest:
+        first = first.plus(part).to_format(given.dtype)
+    return first.plus(bias).to_format(given.dtype) if _has_bias(given) else first
 
 
 def _has_bias(given: Given) -> bool:
@@ -61,20 +42,31 @@ def _without_bias(given: Given) -> tuple[Array, ...]:
     return (given.inputs[0] @ given.weights["weight"].T,)
 
 
+def _variant(name: str, source: str, ending: Ending, applies: Callable[[Given], bool] = always, parts: int = 1) -> Variant:
+    return Variant(name, source, run_with(ending, parts), applies, compared=compared_with(ending, parts))
+
+
+def _partials(count: int) -> Variant:
+    source = "Megatron-Core 0.16 row-parallel linears: ranks' sums are rounded, then added"
+
+    def applies(given: Given) -> bool:
+        return given.inputs[0].shape[1] % count == 0 and given.inputs[0].shape[1] >= 2 * count
+
+    return _variant(f"partials_{count}_rounded", source, _rounded_each, applies, count)
+
+
+_MISSING = _variant("bias_missing", "a loader or a module that drops the bias", _plain, _has_bias)
 FORMULA = Formula(
     "linear",
     (
-        Variant("plain", "torch 2.13 CPU linears without bias", _plain, lambda given: not _has_bias(given)),
-        Variant("bias_in_acc", "torch 2.13, vLLM 0.32 and SGLang 0.5 CPU linears with bias", _bias_in_acc, _has_bias),
-        Variant("bias_after_cast", "Megatron-Core 0.16 linears with bias", _bias_after_cast, _has_bias),
+        _variant("plain", "torch 2.13 CPU linears without bias", _plain, lambda given: not _has_bias(given)),
+        _variant("bias_in_acc", "torch 2.13, vLLM 0.32 and SGLang 0.5 CPU linears with bias", _bias_in_acc, _has_bias),
+        _variant("bias_after_cast", "Megatron-Core 0.16 linears with bias", _rounded_each, _has_bias),
         *(_partials(count) for count in (2, 4, 8)),
         *CASTS,
     ),
     _nominal,
     parameters=frozenset({"weight", "bias", "handed_bias"}),
-    faults=(
-        Variant("bias_missing", "a loader or a module that drops the bias", _plain, _has_bias, "without bias", _without_bias),
-        QUANTISED,
-    ),
+    faults=(_MISSING._replace(function="without bias", nominal=_without_bias), QUANTISED),
     by_weight_rows=True,
 )
