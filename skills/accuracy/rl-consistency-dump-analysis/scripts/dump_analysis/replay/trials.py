@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dump_analysis.floats import Array
-from dump_analysis.replay import emulate
+from dump_analysis.replay import emulate, heads
 from dump_analysis.replay.formulas import FORMULAS, Formula, Given, Variant
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.recorded import CannotReplay, Matrix
@@ -68,7 +68,11 @@ def _rows(columns: int) -> int:
 
 
 def blocks(work: Work, formula: Formula, config: Mapping[str, float], grid: str) -> Iterator[Block]:
-    """The module in parts that bound memory: tokens, and where rows of the weights make columns, those too."""
+    """The module in parts that bound memory: tokens, and where rows of the weights make columns, those too; heads, if it has any."""
+    if work.heads is not None:
+        for part in heads.parts(work.output, work.inputs, work.weights, work.heads):
+            yield Block(Given(part.inputs, part.weights, grid, dict(config)), part.recorded, part.token, part.column)
+        return
     widest = max([work.output.columns, *(made.columns for made in work.inputs)])
     weight = work.weights.get("weight")
     tokens = _rows(weight.columns if formula.by_weight_rows and weight is not None else widest)
