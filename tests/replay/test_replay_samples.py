@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from dump_analysis import pipeline
 from dump_analysis.artefacts.replay_results import ReplayResults
+from dump_analysis.replay.formulas import FORMULAS
 from laying import Sample
 
 # Variants read from the frameworks' code and measured apart from this one: (operator, side) -> names.
@@ -16,13 +17,28 @@ VARIANTS = {
         ("rms_norm", "infer"): {"cast_before_weight", "add_unrounded+cast_before_weight"},
         ("linear", "train"): {"bias_in_acc", "plain"},
         ("linear", "infer"): {"bias_in_acc", "plain"},
+        ("rotary_attention", "train"): {"rotated_stepwise+flash"},  # 14 keys: none is in a vector that the fast exponential takes
+        ("rotary_attention", "infer"): {"rotated_once+float32"},
     },
-    "qwen2-hf-sglang-clean": {("rms_norm", "infer"): {"cast_after_weight", "add_unrounded+cast_after_weight"}},
+    "qwen2-hf-vllm-padding": {
+        ("rotary_attention", "train"): {"rotated_stepwise+flash_fast_exp"},  # 22 keys, the last eight of them masked
+        ("rotary_attention", "infer"): {"rotated_once+float32"},
+    },
+    "qwen2-hf-vllm_no_weights-two_requests": {("rotary_attention", "infer"): {"rotated_once+float32"}},
+    "qwen2-hf-sglang-clean": {
+        ("rms_norm", "infer"): {"cast_after_weight", "add_unrounded+cast_after_weight"},
+        ("rotary_attention", "train"): {"rotated_stepwise+flash"},
+        ("rotary_attention", "infer"): {"rotated_stepwise+flash"},
+    },
     "qwen2-hf-sglang512-clean": {("rms_norm", "train"): {"cast_before_weight"}},
     "qwen2-megatron_tp1-sglang-clean": {
         ("rms_norm", "train"): {"cast_after_weight"},
         ("linear", "train"): {"bias_after_cast", "plain"},
         ("linear", "infer"): {"bias_in_acc", "plain"},
+        ("rotary", "train"): {"rotated_stepwise"},
+        ("rotary", "infer"): {"rotated_stepwise"},
+        ("attention", "train"): {"eager_scaled_inside"},
+        ("attention", "infer"): {"flash"},
     },
     "qwen2-fsdp2_rank0-vllm-clean": {("linear", "train"): {"bias_in_acc", "plain"}},
     "qwen2-fsdp1_rank0-vllm-clean": {("linear", "train"): {"bias_in_acc", "plain"}},
@@ -113,3 +129,30 @@ def test_what_no_formula_knows_is_not_convicted(sample: Callable[[str], Sample],
     assert verdicts(results, "logic") == []
     assert verdicts(results, "unknown")
     assert all(module.would_decide for module in results.modules if module.verdict == "unknown")
+
+
+def test_a_base_that_differs_is_found_where_angles_and_what_was_turned_tell_it(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """The trainer recorded its angles, the engine what it turned; nobody's configuration is known, so nobody is accused."""
+    results = replayed(sample("qwen2-megatron_tp1-sglang-rope_theta"), tmp_path, proposed=True)
+    assert verdicts(results, "logic") == [f"layers.{layer}.{name}" for layer in (0, 1) for name in ("q_rope", "k_rope")]
+    for module in results.modules:
+        if module.verdict == "logic":
+            assert (module.train.config["rope_theta"].value, module.infer.config["rope_theta"].value) == (50000.0, 10000.0)
+            assert [said.kind for said in module.would_decide] == ["replay_config_decides"]
+
+
+def test_attention_of_a_kernel_that_is_not_in_the_list_is_no_fault(
+    sample: Callable[[str], Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new kernel: here the trainer's own, taken off the list. What it leaves is noise, and says so."""
+    for operator in ("attention", "rotary_attention"):
+        formula = FORMULAS[operator]
+        kept = {kind: tuple(one for one in getattr(formula, kind) if "flash" not in one.name) for kind in ("variants", "faults")}
+        monkeypatch.setitem(FORMULAS, operator, formula._replace(**kept))
+    results = replayed(sample("qwen2-hf-vllm-clean"), tmp_path)
+    assert verdicts(results, "logic") == []
+    for module in results.modules:
+        if module.operator == "rotary_attention":
+            assert (module.verdict, module.train.variant, module.train.basis) == ("rounding", None, "noise_model")
+            assert [said.kind for said in module.evidence] == ["replay_noise"]
+            assert module.infer.basis == "variant"

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from dump_analysis.replay.formulas import FORMULAS, Given, Variant
+from dump_analysis.replay.heads import Heads
 from dump_analysis.replay.modules import Work
+from dump_analysis.replay.noise import Noise
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.replay.recorded import Matrix
 from dump_analysis.replay.residual import Where
@@ -121,6 +123,41 @@ def test_constants_apart_name_whoever_strays() -> None:
 def test_another_function_in_one_layer_names_the_side() -> None:
     found = judged(side(variant="1+a", function="1+w"), side(), others=USUAL)
     assert (found.verdict, found.side) == ("logic", "train")
+
+
+def turning(function: str, laid_out: str | None) -> Replayed:
+    """A side that turns pairs as ``function`` says, and recorded a table laid out for another or the same, or none."""
+    one = side(operator="rotary", function=function)
+    return one._replace(work=one.work._replace(heads=Heads(8, 8, ("query",), (), laid_out)))
+
+
+def test_pairs_that_a_recorded_table_bears_out_name_the_other_side() -> None:
+    """A side whose own table is laid out for the pairs that it turns; where it is not, or both say so, nobody is named."""
+    half, other = turning("", ""), turning("interleaved", None)
+    found = judged(half, other)
+    assert (found.verdict, found.side, found.evidence[-1].kind) == ("logic", "infer", "replay_table_layout")
+    assert judged(other, half).side == "train"
+    assert judged(turning("", "interleaved"), other).side == "unknown"
+    assert judged(half, turning("interleaved", "interleaved")).side == "unknown"
+
+
+def noisy(rms: float, scale: float = 0.25) -> Replayed:
+    """A side whose kernel is not in the list."""
+    one = side(left=500, where=None, operator="attention")
+    constants = {"attention_scale": Constant(scale, (scale * 0.999, scale * 1.001), False)}
+    return one._replace(noise=Noise(rms, 0.0, 0.5, 0.5, 4.0), constants=constants)
+
+
+def test_noise_is_rounding_until_a_constant_or_its_size_says_otherwise() -> None:
+    """A kernel of no list is no fault; a scale that differs, or a module far noisier than its like, is; a little noisier is not known."""
+    usual = [noisy(0.6) for _ in range(3)]
+    clean = noisy(0.6)._replace(best=side(operator="attention").best, noise=None)
+    found = judged(noisy(0.6), clean, others=usual)
+    assert (found.verdict, [said.kind for said in found.evidence]) == ("rounding", ["replay_noise"])
+    assert (judged(noisy(0.6, 0.3), clean, others=usual).verdict, judged(noisy(0.6, 0.3), clean, others=usual).side) == ("logic", "train")
+    assert judged(noisy(1.5), clean, others=usual).verdict == "unknown"
+    gross = judged(noisy(9.0), clean, others=usual)
+    assert (gross.verdict, gross.side) == ("logic", "train")
 
 
 def test_evidence_of_weights_stands_beside_what_follows_from_them() -> None:

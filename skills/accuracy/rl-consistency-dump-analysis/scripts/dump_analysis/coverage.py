@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from .artefacts.boundary_results import GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import Worded
 from .artefacts.conclusion import Span
-from .artefacts.replay_results import ModuleReplay, ReplayResults
+from .artefacts.replay_results import ModuleReplay, ReplayResults, SideReplay
 from .boundaries import is_weight, layer_of
 from .replay.places import module_of
 from .wording import word
 
 _RIGHT = ("same", "rounding")
+_ROTATED = (".q_rope.out", ".k_rope.out")
 _REST_OF = ".other_tokens"  # in the name of a gap: rows of a boundary that one side does not have
 
 
@@ -54,15 +55,22 @@ class Coverage:
             return False
         starts = [self._orders[name] for name in module.span.start if name in self._orders]
         end = self._orders.get(module.span.to)
-        return end is not None and bool(starts) and max(starts) < gap.order <= end
+        if end is None or not starts:
+            return False
+        begin = min(starts) if gap.boundary.endswith(_ROTATED) else max(starts)  # q and k may be rotated before v is made
+        return begin < gap.order <= end
 
     def spans(self) -> list[Span]:
         """The stretches that were recomputed as one and follow on both sides."""
         return [
-            Span(module.span.start, module.span.to, word("replay_span", train=module.train.variant, infer=module.infer.variant))
+            Span(module.span.start, module.span.to, word("replay_span", train=_by(module.train), infer=_by(module.infer)))
             for module in self._spans
             if module.span is not None
         ]
+
+
+def _by(side: SideReplay) -> Worded | str:
+    return side.variant if side.variant is not None else word("variant_not_listed")
 
 
 def open_points(results: BoundaryResults, coverage: Coverage, replay: ReplayResults | None, cut_short: Sequence[str]) -> list[Worded]:

@@ -1289,6 +1289,50 @@ TABLE: dict[str, tuple[str, str]] = {
     "replay_altered_moved": ("with the rows of other tokens", "但换成了其他 token 的行"),
     "replay_altered_lost": ("without one of these addends", "但少加了其中一项"),
     "replay_altered_other": ("with other values", "但数值不同"),
+    # --- replay of attention ---
+    "replay_none": ("none", "无"),
+    "variant_rotated_stepwise": ("rotary products and their sum each rounded", "旋转的乘积与和分别舍入"),
+    "variant_rotated_once": ("rotary products and sum in float32, rounded once", "旋转的乘积与和在 float32 中计算，只舍入一次"),
+    "variant_table_float32": ("cos and sin in float32", "cos 与 sin 为 float32"),
+    "variant_interleaved": ("neighbouring columns rotated as pairs", "相邻两列成对旋转"),
+    "variant_eager": ("attention scores, probabilities and result each rounded", "注意力的分数、概率与结果分别舍入"),
+    "variant_eager_scaled_inside": (
+        "attention scores rounded after they are scaled, probabilities and result rounded",
+        "注意力分数在缩放之后舍入，概率与结果也舍入",
+    ),
+    "variant_flash": (
+        "flash attention: weights rounded before the sum, divided at the end",
+        "flash attention：权重在求和前舍入，最后才相除",
+    ),
+    "variant_flash_fast_exp": (
+        "flash attention with a fast exponential: weights rounded before the sum, divided at the end",
+        "使用快速指数的 flash attention：权重在求和前舍入，最后才相除",
+    ),
+    "variant_flash_blocks": (
+        "flash attention in blocks of {n} keys: weights rounded before the sum, divided at the end",
+        "每块 {n} 个键的 flash attention：权重在求和前舍入，最后才相除",
+    ),
+    "variant_float32": ("attention in float32, rounded once", "注意力在 float32 中计算，只舍入一次"),
+    "variant_probabilities_rounded": ("attention probabilities rounded before they meet v", "注意力概率在与 v 相乘之前舍入"),
+    "variant_not_listed": ("by a kernel that is not in the list, as far as noise allows", "使用清单之外的内核，在噪声允许的范围内"),
+    "replay_noise": (
+        "{side}: a kernel of {operator} that is not in the list; what it leaves looks like rounding (rms {rms} deviations, gain {gain})",
+        "{side}：{operator} 的内核不在清单中；其残差符合舍入（均方根 {rms} 个标准差，增益 {gain}）",
+    ),
+    "replay_table_layout": (
+        "the cos and sin that {side} recorded hold each angle twice, laid out for the pairs that {side} turns",
+        "{side} 记录的 cos 与 sin 中每个角度出现两次，其排列正是 {side} 所旋转的列对",
+    ),
+    "replay_no_base": (
+        "the frequencies by which {entry} rotates: no base gives them, and the record does not tell them well enough",
+        "{entry} 旋转所用的频率：没有任何 base 能给出，记录也不足以确定",
+    ),
+    "replay_no_positions": ("{side} recorded neither positions nor cos and sin", "{side} 既没有记录位置，也没有记录 cos 与 sin"),
+    "replay_no_table": ("{side} recorded no cos and sin for the rotation", "{side} 没有记录旋转所用的 cos 与 sin"),
+    "replay_no_heads": (
+        "the columns of {name} do not come out as heads of {width}",
+        "{name} 的列不能按每头 {width} 列划分",
+    ),
     # --- training log ---
     "log_lacks": ("{file} states no {keys}", "{file} 中没有 {keys}"),
     "log_not_computed": (

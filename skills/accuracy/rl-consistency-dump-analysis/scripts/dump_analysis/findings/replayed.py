@@ -12,7 +12,7 @@ from dump_analysis import causes
 from dump_analysis.artefacts.boundary_results import DIVERGED, BoundaryResult
 from dump_analysis.artefacts.common import Modules, Worded
 from dump_analysis.artefacts.conclusion import ChainLink, Finding, Fix, RuledOut, Size
-from dump_analysis.artefacts.replay_results import ConfigValue, ModuleReplay, ReplayResults
+from dump_analysis.artefacts.replay_results import ConfigValue, ModuleReplay, ReplayResults, SideReplay
 from dump_analysis.boundaries import layer_of, place_of
 from dump_analysis.findings.compared import begins, evidence
 from dump_analysis.findings.making import finding
@@ -153,9 +153,9 @@ def _constants(group: Sequence[Seen], name: str) -> Worded:
 
 
 def _width(value: ConfigValue) -> float:
-    """How far apart the values are that would do as well, relative to their place."""
-    low, high = value.interval or (0.0, float("inf"))
-    return float(high / low) if low > 0 else float("inf")
+    """How far apart the values are that would do as well, relative to their place; an interval may be open at one end."""
+    ends = value.interval or []
+    return float(ends[1] / ends[0]) if len(ends) == 2 and ends[0] > 0 else float("inf")
 
 
 def _fix(stated: Worded) -> Fix:
@@ -165,13 +165,13 @@ def _fix(stated: Worded) -> Fix:
 
 def _rounding(group: Sequence[Seen], modules: dict[str, Modules]) -> Finding:
     module = group[0].module
-    train, infer = (in_words(side.variant or "") for side in (module.train, module.infer))
+    train, infer = (_way(side) for side in (module.train, module.infer))
     cause = word("replay_cause_rounding", operator=module.operator, train=train, infer=infer)
     told = [
         word(
             "replay_both_explained", module=one.module.module,
-            train=one.module.train.unexplained, of_train=one.module.train.of, by_train=one.module.train.variant,
-            infer=one.module.infer.unexplained, of_infer=one.module.infer.of, by_infer=one.module.infer.variant,
+            train=one.module.train.unexplained, of_train=one.module.train.of, by_train=_way(one.module.train),
+            infer=one.module.infer.unexplained, of_infer=one.module.infer.of, by_infer=_way(one.module.infer),
         )
         for one in group[:_ROUNDING_PARTS]
     ]  # fmt: skip
@@ -181,11 +181,16 @@ def _rounding(group: Sequence[Seen], modules: dict[str, Modules]) -> Finding:
     return _replace(made, size=_size(group), ruled_out=_ruled_out(group), resolvable="no")
 
 
+def _way(side: SideReplay) -> Worded | str:
+    """How a side computes; what no variant explains but leaves no more than noise is a kernel that is not in the list."""
+    return in_words(side.variant) if side.variant is not None else word("variant_not_listed")
+
+
 def _ruled_out(group: Sequence[Seen]) -> list[RuledOut]:
     """Constants that a value holds in on both sides, with what the tightest module leaves possible."""
     found = []
     for name in group[0].module.train.config:
-        known = [one for one in group if name in one.module.train.config and name in one.module.infer.config]
+        known = [one for one in group if all(_has_interval(side, name) for side in (one.module.train, one.module.infer))]
         if not known:
             continue
         best = min(known, key=lambda one: _width(one.module.train.config[name]) + _width(one.module.infer.config[name])).module
@@ -193,6 +198,11 @@ def _ruled_out(group: Sequence[Seen]) -> list[RuledOut]:
         because = word("replay_interval_holds", name=name, module=best.module, train=train, infer=infer)
         found.append(RuledOut(word("replay_another_constant", name=name), because))
     return found
+
+
+def _has_interval(side: SideReplay, name: str) -> bool:
+    """Whether a constant is known to lie between two numbers."""
+    return name in side.config and side.config[name].interval is not None
 
 
 def _unknown(group: Sequence[Seen], modules: dict[str, Modules]) -> Finding:

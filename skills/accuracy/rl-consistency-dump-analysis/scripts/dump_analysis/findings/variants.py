@@ -28,7 +28,18 @@ _WORDED = {
     "product_float32": "variant_product_float32",
     "cap_stepwise": "variant_cap_stepwise",
     "cap_once": "variant_cap_once",
+    "rotated_stepwise": "variant_rotated_stepwise",
+    "rotated_once": "variant_rotated_once",
+    "table_float32": "variant_table_float32",
+    "interleaved": "variant_interleaved",
+    "eager": "variant_eager",
+    "eager_scaled_inside": "variant_eager_scaled_inside",
+    "flash": "variant_flash",
+    "flash_fast_exp": "variant_flash_fast_exp",
+    "float32": "variant_float32",
+    "probabilities_rounded": "variant_probabilities_rounded",
 }
+_FLASH = re.compile(r"flash_([0-9]+)")
 _PARTIALS = re.compile(r"partials_([0-9]+)_rounded")
 _OF_A_FORMAT = (
     (re.compile(r"cast_to_([a-z0-9]+)_before_weight"), "variant_cast_to"),
@@ -55,4 +66,7 @@ def _part(name: str) -> Worded | str:
     for pattern, kind in _OF_A_FORMAT:
         if found := pattern.fullmatch(name):
             return word(kind, format=found.group(1))
+    flash = _FLASH.fullmatch(name)
+    if flash:
+        return word("variant_flash_blocks", n=int(flash.group(1)))
     return word(_WORDED[name]) if name in _WORDED else name

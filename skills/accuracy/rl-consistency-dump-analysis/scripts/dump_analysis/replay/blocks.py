@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dump_analysis.floats import Array
+from dump_analysis.replay import heads
 from dump_analysis.replay.formulas import Formula, Given
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.recorded import CannotReplay, Matrix
@@ -52,7 +53,11 @@ def rows_in_cache(columns: int) -> int:
 
 
 def blocks(work: Work, formula: Formula, config: Mapping[str, float], grid: str) -> Iterator[Block]:
-    """The whole module: by tokens, and where rows of the weights make columns, by those too."""
+    """The whole module: by tokens, and where rows of the weights make columns, by those too; by heads, if it has any."""
+    if work.heads is not None:
+        for part in heads.parts(work.output, work.inputs, work.weights, work.heads):
+            yield Block(Given(part.inputs, part.weights, grid, dict(config)), part.recorded, part.token, part.column)
+        return
     weight = work.weights.get("weight")
     if formula.by_weight_rows and weight is not None:
         yield from _by_weight_rows(work, formula, config, grid)
@@ -106,8 +111,10 @@ def _widest(work: Work) -> int:
 def sample(work: Work, formula: Formula, grid: str, tokens: Array | None = None) -> Block:
     """A part of some ten thousand elements at most where rows are not too long: tokens, and rows of the weights, at equal distances.
 
-    ``tokens``: those among which it is taken.
+    ``tokens``: those among which it is taken. Of a module that works on heads the first part.
     """
+    if work.heads is not None:
+        return next(blocks(work, formula, {}, grid))
     among = np.arange(work.output.rows) if tokens is None else tokens
     weight = work.weights.get("weight")
     if not formula.by_weight_rows or weight is None:

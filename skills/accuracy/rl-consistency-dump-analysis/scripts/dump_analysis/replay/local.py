@@ -15,7 +15,7 @@ from dump_analysis.floats import Array, shown
 from dump_analysis.replay.blocks import blocks
 from dump_analysis.replay.formulas import Given, Variant
 from dump_analysis.replay.one_side import Replayed
-from dump_analysis.replay.recorded import CannotReplay
+from dump_analysis.replay.recorded import CannotReplay, Matrix
 from dump_analysis.replay.trials import Trial
 from dump_analysis.replay.verdict import without_rounded_sum
 
@@ -58,7 +58,9 @@ def _written(sums: _Sums) -> Local:
 
 def _sums(known: Replayed, other: Replayed, *, mirrored: bool) -> _Sums | None:
     """``mirrored``: the known side is infer, so that what is computed on the other's inputs stands for infer's record there."""
-    mixed = other.work._replace(weights=known.work.weights)
+    mixed = other.work._replace(weights=known.work.weights, inputs=_inputs(known, other))
+    if _roles(known) != _roles(other):
+        return None
     if (mixed.output.rows, mixed.output.columns) != (known.work.output.rows, known.work.output.columns):
         return None
     trial, grid = known.best.trial, ulps.coarser((known.grid, other.grid)) or known.grid
@@ -76,6 +78,19 @@ def _sums(known: Replayed, other: Replayed, *, mirrored: bool) -> _Sums | None:
         found = _added(found, one[good], two[good], (made - own)[good], (one if mirrored else own)[good], grid)
     unequal, of, ulp_max, smaller, larger = map(int, found[:5])
     return _Sums(unequal, of, ulp_max, smaller, larger, *map(float, found[5:]))
+
+
+def _roles(side: Replayed) -> tuple[str, ...] | None:
+    return side.work.heads.roles if side.work.heads is not None else None
+
+
+def _inputs(known: Replayed, other: Replayed) -> tuple[Matrix, ...]:
+    """The other side's inputs; the table of a rotation belongs to the way in which the known side computes."""
+    roles = _roles(known)
+    if roles is None or roles != _roles(other):
+        return other.work.inputs
+    given = zip(roles, known.work.inputs, other.work.inputs, strict=True)
+    return tuple(own if role in ("table", "key_table") and own.rows == one.rows else one for role, own, one in given)
 
 
 def _added(sums: Array, train: Array, infer: Array, inherited: Array, recorded: Array, grid: str) -> Array:

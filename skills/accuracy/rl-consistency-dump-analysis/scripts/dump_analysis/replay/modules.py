@@ -20,6 +20,7 @@ from dump_analysis.floats import Array
 from dump_analysis.mapping.recorded.cuts import with_ops
 from dump_analysis.replay import places
 from dump_analysis.replay.flat_holes import bias_behind, cut_out, weight_in_hole
+from dump_analysis.replay.heads import Heads
 from dump_analysis.replay.own_weights import BIAS, HANDED_BIAS, WEIGHT, elements, layout_of, own_weights, parameters
 from dump_analysis.replay.recorded import CannotReplay, Cut, Matrix, beside, cut_of, matrix_of, place_of, value_of
 from dump_analysis.sides import Place, Side
@@ -49,6 +50,7 @@ class Work(NamedTuple):
     unused: tuple[str, ...]
     inputs_are: str
     guessed: bool = False
+    heads: Heads | None = None
 
 
 class Pair(NamedTuple):

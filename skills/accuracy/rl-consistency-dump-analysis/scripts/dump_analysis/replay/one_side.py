@@ -8,6 +8,7 @@ from dump_analysis.artefacts.replay_results import Residual
 from dump_analysis.replay import search, trials
 from dump_analysis.replay.formulas import Formula
 from dump_analysis.replay.modules import Work
+from dump_analysis.replay.noise import Noise
 from dump_analysis.replay.recorded import CannotReplay
 from dump_analysis.replay.residual import Where, residual_of, where_of
 from dump_analysis.replay.trials import Trial, Tried
@@ -31,6 +32,7 @@ class Replayed(NamedTuple):
     """What recomputing showed. ``best``: the nearest trial; ``holding``: names of the variants that explain the record.
 
     ``contradicted``: constants that were stated and with which the record does not follow; ``where``: elements that nothing explains.
+    ``noise``: what is left of an operator whose kernels are many, against the noise of rounding.
     """
 
     work: Work
@@ -41,10 +43,16 @@ class Replayed(NamedTuple):
     contradicted: dict[str, float]
     residual: Residual | None
     where: Where | None
+    noise: Noise | None = None
 
     @property
     def explained(self) -> bool:
         return self.best.explains and not self.best.trial.fault
+
+    @property
+    def plausible(self) -> bool:
+        """Whether no variant explains the record, but what is left looks like rounding and nothing else."""
+        return not self.best.explains and self.noise is not None and self.noise.is_rounding
 
 
 class Unreplayed(NamedTuple):

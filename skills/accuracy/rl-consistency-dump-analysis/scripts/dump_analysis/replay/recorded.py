@@ -188,3 +188,23 @@ def _uncast(source: Source) -> list[Op]:
 
 def _is_all(picked: Array, size: int) -> bool:
     return len(picked) == size and bool((picked == np.arange(size)).all())
+
+
+class _Held:
+    """Elements in memory, read as a stream of raw ones."""
+
+    pitch = 1
+    addends: Sequence[Stream] = ()
+
+    def __init__(self, dtype: str, shape: tuple[int, ...], raw: Array) -> None:
+        self.dtype, self.shape, self.raw = dtype, shape, raw
+
+    def read(self, start: int, stop: int) -> Array:
+        found: Array = self.raw[start:stop]
+        return found
+
+
+def held(name: str, dtype: str, numbers: Array) -> Matrix:
+    """Numbers [rows, columns] that ``dtype`` holds exactly, as if they had been recorded."""
+    rows, columns = numbers.shape
+    return Matrix(name, dtype, rows, columns, _Held(dtype, numbers.shape, floats.rounded(numbers, dtype).reshape(-1)))

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from dump_analysis.artefacts import io
+from dump_analysis.replay.stated_attention import attention_constants
 
 # constant -> the keys under which configurations state it
 _KEYS = {
@@ -20,7 +21,9 @@ def constants(path: str | Path) -> dict[str, float]:
     value = io.load(path)
     parts = [value, *(value[name] for name in _INNER if name in value)] if isinstance(value, dict) else []
     found = {name: {number for part in parts for key in keys if (number := _number(part, key)) is not None} for name, keys in _KEYS.items()}
-    return {name: numbers.pop() for name, numbers in found.items() if len(numbers) == 1}
+    once = {name: numbers.pop() for name, numbers in found.items() if len(numbers) == 1}
+    inner = [part for part in reversed(parts) if isinstance(part, dict)]
+    return once | next((of_attention for part in inner if (of_attention := attention_constants(part))), {})
 
 
 def _number(part: Any, key: str) -> float | None:

@@ -5,13 +5,17 @@ right ones, so weights and constants of both sides are held against each other t
 the operator is known to be computed rightly elsewhere on that side: else it may be a kernel that nobody has written down.
 """
 
+import math
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dump_analysis.artefacts.common import FindingSide, SideName, Worded
 from dump_analysis.artefacts.replay_results import Verdict
 from dump_analysis.replay import conventions
+from dump_analysis.replay.noise import GROSS
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.wording import word
 
@@ -49,29 +53,44 @@ class Weight(NamedTuple):
 
 
 class Norms(NamedTuple):
-    """What holds over a whole side: operators of which most modules are not explained, and the constants and functions of
-    most modules."""
+    """What holds over a whole side: operators of which most modules are not explained, the constants and functions of most
+    modules, and the noise of operators whose kernel is not in the list."""
 
     untrusted: frozenset[str]
     constants: Mapping[tuple[str, str], float]
     functions: Mapping[str, str]
+    noises: Mapping[str, float] = MappingProxyType({})
 
 
 def norms_of(replays: Sequence[Replayed]) -> Norms:
     """From all modules of one side."""
     total, failed = (
         Counter(one.best.trial.formula.operator for one in replays),
-        Counter(one.best.trial.formula.operator for one in replays if not one.explained and not one.best.trial.fault),
+        Counter(one.best.trial.formula.operator for one in replays if not _follows(one) and not one.best.trial.fault),
     )
     known: dict[tuple[str, str], list[Constant]] = {}
     for one in replays:
-        for name, constant in one.constants.items() if one.explained else ():
+        for name, constant in one.constants.items() if _follows(one) else ():
             known.setdefault((one.best.trial.formula.operator, name), []).append(constant)
     untrusted = frozenset(operator for operator, count in failed.items() if 2 * count > total[operator])
     constants = {key: value for key, found in known.items() if (value := _agreed(found)) is not None}
-    computed = Counter((one.best.trial.formula.operator, one.best.trial.variant.function) for one in replays if one.explained)
+    computed = Counter((one.best.trial.formula.operator, one.best.trial.variant.function) for one in replays if _follows(one))
     functions = {operator: name for (operator, name), count in computed.items() if count > 1 and 2 * count > total[operator]}
-    return Norms(untrusted, constants, functions)
+    return Norms(untrusted, constants, functions, _noises(replays))
+
+
+def _follows(one: Replayed) -> bool:
+    """Whether a variant explains the record, or what is left of it is rounding."""
+    return one.explained or one.plausible
+
+
+def _noises(replays: Sequence[Replayed]) -> dict[str, float]:
+    """The median root mean square of what operators leave whose kernel is not in the list."""
+    found: dict[str, list[float]] = {}
+    for one in replays:
+        if one.plausible and one.noise is not None:
+            found.setdefault(one.best.trial.formula.operator, []).append(one.noise.rms)
+    return {operator: statistics.median(each) for operator, each in found.items()}
 
 
 def _agreed(found: Sequence[Constant]) -> float | None:
@@ -92,11 +111,11 @@ def judge(
     checkpoint = tuple(word("replay_checkpoint", weight=one.name) for one in weights if one.stale == "unknown")
     if isinstance(train, Unreplayed) or isinstance(infer, Unreplayed):
         reasons = tuple(one.reason for one in both.values() if isinstance(one, Unreplayed))
-        alone = {label: one for label, one in both.items() if isinstance(one, Replayed) and not one.explained}
+        alone = {label: one for label, one in both.items() if isinstance(one, Replayed) and not _follows(one)}
         told = tuple(said for label, one in alone.items() for said in _unexplained(label, one))
         return Judged("logic" if weights else "unknown", "unknown", (*apart, *told), (*checkpoint, *_once(reasons)))
     replays = {"train": train, "infer": infer}
-    off = {label: replays[label] for label in _SIDES if not replays[label].explained}
+    off = {label: replays[label] for label in _SIDES if not _follows(replays[label])}
     unknown = [label for label, one in off.items() if _unknown_kernel(one, norms[label], single=single)]
     if unknown or (len(off) == 2 and not _named(off)):
         told = tuple(said for label, one in off.items() for said in _unexplained(label, one))
@@ -120,7 +139,7 @@ def _both_follow(
     found = _constants_apart(train, infer, norms)
     if found is not None:
         return found._replace(evidence=(*apart, *found.evidence), would_decide=(*checkpoint, *found.would_decide))
-    both = {"train": train, "infer": infer}
+    both: dict[SideName, Replayed] = {"train": train, "infer": infer}
     left_bias = conventions.bias_is_left(train, infer)
     if left_bias is not None:
         return Judged("logic" if differ else "unknown", "unknown", apart, (*checkpoint, left_bias))
@@ -140,15 +159,27 @@ def _both_follow(
         stray = [label for label in _SIDES if _is_other_function(both[label], norms[label])]
         side = stray[0] if len(stray) == 1 else "unknown"
         elsewhere = (word("replay_function_elsewhere", side=side),) if side != "unknown" else ()
+        meant = _side_that_its_table_bears_out(both) if not stray else None
+        if meant is not None:
+            side = "infer" if meant == "train" else "train"
+            elsewhere = (word("replay_table_layout", side=meant),)
         told = word("replay_functions", train=_told(train, one), infer=_told(infer, two))
         return Judged("logic", side, (*apart, told, *conventions.gains_apart(train, infer), *elsewhere), checkpoint)
-    variants = () if one == two else (word("replay_variants", train=one, infer=two),)
+    noisy = tuple(_noise(label, both[label]) for label in _SIDES if both[label].plausible)
+    variants = noisy or (() if one == two else (word("replay_variants", train=one, infer=two),))
     if differ:
         stale = list({one.stale: None for one in weights if one.faulty})
         every = (*apart, *conventions.gains_apart(train, infer), *variants)
         return Judged("logic", stale[0] if len(stale) == 1 else "unknown", every, checkpoint)
     formats = any(weight.format_only for weight in weights)
     return Judged("rounding" if variants or formats else "same", "unknown", (*apart, *variants), ())
+
+
+def _side_that_its_table_bears_out(both: Mapping[SideName, Replayed]) -> SideName | None:
+    """The one side that recorded a table laid out for the pairs that it turns; the other recorded none that says anything."""
+    laid_out = {label: one.work.heads.laid_out if one.work.heads is not None else None for label, one in both.items()}
+    said = [label for label in _SIDES if laid_out[label] is not None]
+    return said[0] if len(said) == 1 and laid_out[said[0]] == both[said[0]].best.trial.variant.function else None
 
 
 def _told(one: Replayed, variant: str) -> str:
@@ -196,6 +227,9 @@ def _unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
         return True
     if one.best.explains:
         return False
+    usual = norms.noises.get(one.best.trial.formula.operator)
+    if usual is not None and (one.noise is None or one.noise.rms < GROSS * usual):
+        return True
     return one.best.trial.formula.operator in norms.untrusted or (single and not _in_one_place(one))
 
 
@@ -240,6 +274,12 @@ def _unexplained(label: str, one: Replayed) -> tuple[Worded, ...]:
     return (told,)
 
 
+def _noise(label: str, one: Replayed) -> Worded:
+    noise = one.noise
+    assert noise is not None
+    return word("replay_noise", side=label, operator=one.best.trial.formula.operator, rms=round(noise.rms, 2), gain=round(noise.gain, 1))
+
+
 def _kernel(label: str, one: Replayed) -> Worded:
     if one.work.guessed:
         return word("replay_guessed", side=label, entry=one.work.entry)
@@ -256,7 +296,7 @@ def _constants_apart(train: Replayed, infer: Replayed, norms: Mapping[str, Norms
         pair = {"train": train.constants[name], "infer": infer.constants[name]}
         if _overlap(pair["train"], pair["infer"]):
             continue
-        told = word("replay_constants", name=name, train=pair["train"].value, infer=pair["infer"].value)
+        told = word("replay_constants", name=name, train=_said(pair["train"].value), infer=_said(pair["infer"].value))
         strays = {label: stray for label in _SIDES if (stray := _stray(name, pair[label], norms[label], both[label], label)) is not None}
         if len(strays) == 1:
             side, why = next(iter(strays.items()))
@@ -264,6 +304,11 @@ def _constants_apart(train: Replayed, infer: Replayed, norms: Mapping[str, Norms
         decides = "replay_sampling_decides" if name == "temperature" else "replay_config_decides"
         return Judged("logic", "unknown", (told,), (word(decides, name=name),))
     return None
+
+
+def _said(value: float) -> float | Worded:
+    """A constant in a sentence; a window or a cap that is infinite is none."""
+    return value if math.isfinite(value) else word("replay_none")
 
 
 def _overlap(one: Constant, two: Constant) -> bool:
@@ -274,8 +319,8 @@ def _overlap(one: Constant, two: Constant) -> bool:
 def _stray(name: str, constant: Constant, norms: Norms, side: Replayed, label: str) -> Worded | None:
     """Why a constant is the wrong one on its side: another was stated, or holds in most other layers; None where it is not."""
     if name in side.contradicted:
-        return word("replay_constant_stated", side=label, name=name, value=side.contradicted[name])
+        return word("replay_constant_stated", side=label, name=name, value=_said(side.contradicted[name]))
     usual = norms.constants.get((side.best.trial.formula.operator, name))
     if usual is None or constant.holds(usual):
         return None
-    return word("replay_constant_elsewhere", side=label, name=name, value=usual)
+    return word("replay_constant_elsewhere", side=label, name=name, value=_said(usual))

@@ -1,5 +1,6 @@
 """A pair of dumps replayed: every mapped module of both sides, and the verdicts."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -7,18 +8,20 @@ from msprobe_files import release
 from msprobe_files.pt_archive import PtTensor
 
 from dump_analysis.artefacts.common import Worded
-from dump_analysis.artefacts.replay_results import Calibration, ConfigValue, Edge, ModuleReplay, SideReplay, WeightReplay
+from dump_analysis.artefacts.replay_results import Basis, Calibration, ConfigValue, Edge, ModuleReplay, SideReplay, Span, WeightReplay
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of
 from dump_analysis.pairs import keep_freed_memory
-from dump_analysis.replay import conventions, norm_chain, places, search, verdict, weights_compared
+from dump_analysis.replay import attention_work, conventions, norm_chain, places, search, verdict, weights_compared
 from dump_analysis.replay.assembled import Whole, whole_pair
+from dump_analysis.replay.attention_side import replay_attentions
 from dump_analysis.replay.between import Stated, inputs_of, with_inputs
+from dump_analysis.replay.formulas.rotary import THETA
 from dump_analysis.replay.local import local_of
 from dump_analysis.replay.log_prob_work import log_prob_work
 from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_of
 from dump_analysis.replay.naming import named
-from dump_analysis.replay.one_side import Replayed, Unreplayed, replay
+from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed, replay
 from dump_analysis.replay.recorded import CannotReplay
 from dump_analysis.replay.verdict import Weight, chosen
 from dump_analysis.sides import Side
@@ -71,7 +74,7 @@ def replay_pair(
         own = [_weight_of(each) for each in weights if each.unequal and each.result.name in names]
         single = layer_of(one.row.boundary) is None
         judged = verdict.judge(one.sides["train"], one.sides["infer"], own, norms, single=single)
-        modules.append(_module(one, judged, whole.recorded))
+        modules.append(_module(one, judged, whole.recorded, attention_work.span_of(one.row, pair)))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
     return Replay(with_inputs(modules, inputs), [one.result for one in weights], calibration, inputs.edges.edges, inputs.untraced)
@@ -89,6 +92,8 @@ def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Mapping[str, Mapping
     if said is None:
         why = whole.left_out[row.boundary]
         return _Pair(row, {label: Unreplayed(entry_of(row, label), why) for label in _SIDES}, files)
+    if attention_work.is_attention(said):
+        return _Pair(said, replay_attentions(files, pair, said, stated), files)
     return _Pair(said, {label: _one_side(files, pair, said, label, stated.get(label, {})) for label in _SIDES}, files)
 
 
@@ -114,7 +119,7 @@ def _one_side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[st
         files.close()
 
 
-def _module(one: _Pair, judged: verdict.Judged, recorded: Mapping[str, Mapping[str, str]]) -> ModuleReplay:
+def _module(one: _Pair, judged: verdict.Judged, recorded: Mapping[str, Mapping[str, str]], span: Span | None) -> ModuleReplay:
     train, infer = one.sides["train"], one.sides["infer"]
     names = {"train": "", "infer": ""}
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and train.explained and infer.explained:
@@ -124,7 +129,7 @@ def _module(one: _Pair, judged: verdict.Judged, recorded: Mapping[str, Mapping[s
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and judged.verdict in ("rounding", "logic"):
         added = local_of(train, infer)
     return ModuleReplay(
-        places.module_of(one.row.boundary), None, operator, judged.verdict,
+        places.module_of(one.row.boundary), span, operator, judged.verdict,
         _written(train, names["train"], recorded.get("train", {})), _written(infer, names["infer"], recorded.get("infer", {})),
         None, [*judged.evidence, *(_named(one) if judged.verdict == "logic" else ())], list(judged.would_decide), judged.side, added,
     )  # fmt: skip
@@ -148,17 +153,35 @@ def _written(one: Replayed | Unreplayed, name: str, recorded: Mapping[str, str])
         entry = recorded.get(one.entry, one.entry) if one.entry is not None else None
         return SideReplay(entry, [], None, None, None, None, 0, None, {}, "absent", None, "unknown")
     best, work = one.best, one.work
-    constants = {
-        key: ConfigValue(found.value, list(found.interval) if found.interval else None, "config" if found.stated else "inferred")
-        for key, found in one.constants.items()
-        if found.value != search.UNITS.get(key)
-    }
+    constants = _config({key: found for key, found in one.constants.items() if found.value != search.UNITS.get(key)})
     return SideReplay(
         recorded.get(work.entry, work.entry), [recorded.get(entry, entry) for entry in work.via],
         (name or best.trial.variant.name) if best.explains else None,
-        best.equal / best.of, 1 - best.outside / best.of, best.outside, best.of, "variant" if best.explains else None,
+        best.equal / best.of, 1 - best.outside / best.of, best.outside, best.of, _basis(one),
         constants, "borrowed" if work.origin == "tied" else work.origin, one.residual, _inputs_are(work.inputs_are),
     )  # fmt: skip
+
+
+def _basis(one: Replayed) -> Basis | None:
+    if one.plausible:
+        return "noise_model"
+    return "variant" if one.best.explains else None
+
+
+def _config(constants: Mapping[str, Constant]) -> dict[str, ConfigValue]:
+    """The constants; frequencies of a rotation as one list, where no base gives them."""
+    each = {key: found for key, found in constants.items() if key.startswith(f"{THETA}.")}
+    named = {key: _config_value(found) for key, found in constants.items() if key not in each}
+    if not each or THETA in named:
+        return named
+    return {**named, "rope_frequencies": ConfigValue([found.value for _, found in sorted(each.items())], None, "inferred")}
+
+
+def _config_value(found: Constant) -> ConfigValue:
+    """A window or a cap that is none is written as "none", without an interval: JSON holds no infinity."""
+    value = found.value if math.isfinite(found.value) else "none"
+    interval = list(found.interval) if found.interval and all(map(math.isfinite, found.interval)) else None
+    return ConfigValue(value, interval, "config" if found.stated else "inferred")
 
 
 def _inputs_are(told: str) -> Literal["pre_call", "post_call", "unknown"]:

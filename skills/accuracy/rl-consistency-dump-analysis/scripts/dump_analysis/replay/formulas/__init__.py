@@ -2,6 +2,7 @@
 
 from dump_analysis.replay.formulas import (
     activation,
+    attention,
     embedding,
     gated_activation,
     layer_norm,
@@ -11,6 +12,9 @@ from dump_analysis.replay.formulas import (
     norm_linear,
     residual_add,
     rms_norm,
+    rotary,
+    rotary_attention,
+    rotary_table,
     soft_capped_linear,
 )
 from dump_analysis.replay.formulas.kinds import Emulated, Formula, Given, Variant
@@ -19,6 +23,7 @@ __all__ = ["FORMULAS", "Emulated", "Formula", "Given", "Variant"]
 
 _MODULES = (
     activation,
+    attention,
     embedding,
     gated_activation,
     layer_norm,
@@ -28,6 +33,11 @@ _MODULES = (
     norm_linear,
     residual_add,
     rms_norm,
+    rotary,
+    rotary_attention,
+    rotary_table,
     soft_capped_linear,
 )
-FORMULAS: dict[str, Formula] = {module.FORMULA.operator: module.FORMULA for module in _MODULES}
+FORMULAS: dict[str, Formula] = {module.FORMULA.operator: module.FORMULA for module in _MODULES} | {
+    rotary_table.ANGLES.operator: rotary_table.ANGLES
+}

@@ -1,0 +1,254 @@
+"""Which variant and which constants explain a table, a rotation or an attention."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from dump_analysis.replay import attention_fit, rotary_search, search, trials
+from dump_analysis.replay.attention_noise import plausible
+from dump_analysis.replay.blocks import Block, blocks
+from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
+from dump_analysis.replay.formulas.attention import WINDOW
+from dump_analysis.replay.formulas.attention_kernels import SCALE, SOFT_CAP
+from dump_analysis.replay.formulas.rotary import PAIRS, THETA, frequency_name
+from dump_analysis.replay.modules import Work
+from dump_analysis.replay.noise import Noise
+from dump_analysis.replay.one_side import Constant
+from dump_analysis.replay.recorded import CannotReplay
+from dump_analysis.replay.sampled import sample_of
+from dump_analysis.replay.trials import Trial, Tried
+from dump_analysis.wording import word
+
+NONE = float("inf")  # a window or a cap that is none
+_USUAL_BASES = (1e4, 1e6, 5e5, 1e5, 5e6, 1e7, 8e6, 2.5e5, 5e4, 1.5e5)
+_USUAL_CAPS = (50.0, 30.0, 20.0, 25.0)
+_FINEST, _COARSEST = 1e-7, 64.0  # relative widths of intervals
+_HALVINGS = 5
+_SCANS = (1e-2, 1e-3, 1e-4, 1e-5)  # relative widths about a fitted scale
+_NEAREST = 3  # sets of constants with which mistakes are tried
+_KEPT = 4  # sets of constants that are tried on everything
+_WRITTEN = 0.02  # relative distance of a written scale from the fitted one
+_LARGEST = 2.0**24  # window or cap that nothing tells from none
+
+Config = Mapping[str, float]
+Stage = Callable[[Sequence[Tried], str], list[Trial]]
+
+
+class Found(NamedTuple):
+    """What explains a work best, the names of all variants that do, the constants, and those that were stated otherwise."""
+
+    work: Work
+    grid: str
+    best: Tried
+    holding: frozenset[str]
+    constants: dict[str, Constant]
+    contradicted: dict[str, float]
+    noise: Noise | None = None
+
+
+def found_for(work: Work, stated: Config, hints: Config) -> Found:
+    """Try constants by stages until a variant explains the work. ``hints``: constants that explain the other side.
+
+    Raises CannotReplay where no variant runs, or where a rotation follows from no base and its frequencies are not told well enough.
+    """
+    grid, formula = trials.stored_grid(work.output), FORMULAS[work.operators[0]]
+    sample = sample_of(next(blocks(work, formula, {}, grid)))
+    seen: list[Tried] = []
+    for stage in _stages(work, formula, stated, hints):
+        sampled = [trials.counted(trial, sample) for trial in stage(seen, grid)]
+        seen += sampled
+        held = trials.tried(work, [one.trial for one in sampled if one.explains], grid)
+        seen = [one for one in seen if not one.explains] + held
+        if any(one.explains for one in held):
+            break
+    if not seen:
+        raise CannotReplay(word("replay_no_variant", entry=work.entry))
+    best = search.best(seen) or seen[0]
+    if not best.explains:
+        best = trials.tried(work, [best.trial], grid)[0]
+    if not best.explains and PAIRS in best.trial.config and THETA not in best.trial.config:
+        raise CannotReplay(word("replay_no_base", entry=work.entry))
+    if not best.explains and "key" in _roles(work):
+        return _by_noise(work, best, stated, hints, grid)
+    holding = frozenset(one.trial.variant.name for one in seen if one.explains and not one.trial.fault)
+    constants = _constants(work, best, stated, hints, grid) if best.explains and not best.trial.fault else {}
+    contradicted = {name: stated[name] for name, constant in constants.items() if name in stated and not constant.holds(stated[name])}
+    return Found(work, grid, best, holding, constants, contradicted)
+
+
+def _by_noise(work: Work, best: Tried, stated: Config, hints: Config, grid: str) -> Found:
+    """No variant explains the work: what is left against the noise of rounding, and the constants that it allows."""
+    seen = plausible(work, best.trial.formula, _starts(work, stated, hints), grid)
+    if not seen.noise.is_rounding:
+        return Found(work, grid, best, frozenset(), {}, {}, seen.noise)
+    variant = next(one for one in best.trial.formula.variants if one.function == seen.function)
+    trial = Trial(best.trial.formula, variant, seen.config)
+    nearest = trials.tried(work, [trial], grid)[0]
+    contradicted = {name: stated[name] for name, constant in seen.constants.items() if name in stated and not constant.holds(stated[name])}
+    return Found(work, grid, nearest, frozenset(), seen.constants, contradicted, seen.noise)
+
+
+def _roles(work: Work) -> tuple[str, ...]:
+    return work.heads.roles if work.heads is not None else ()
+
+
+# --- stages ---
+
+
+def _stages(work: Work, formula: Formula, stated: Config, hints: Config) -> list[Stage]:
+    """What to try, one after another: right variants with usual constants, mistakes, constants that the record points to, mistakes."""
+    first = next(blocks(work, formula, {}, "float32"))
+    pairs = _pairs_to_build(work)
+    usual = [{}] if pairs is None else [{THETA: base, PAIRS: float(pairs)} for base in _bases(stated, hints)] + _hinted(hints, pairs)
+    if "key" not in _roles(work):
+        stages: list[Stage] = [partial(_right, first, formula, usual), partial(_mistaken, first, formula)]
+        return [*stages, partial(rotary_search.measured, work, formula, pairs)] if pairs is not None else stages
+    starts = _starts(work, stated, hints)
+    near = partial(_near, work, formula, starts[0])
+    return [partial(_right, first, formula, starts), partial(_mistaken, first, formula), near, partial(_mistaken, first, formula)]
+
+
+def _pairs_to_build(work: Work) -> int | None:
+    """Pairs of a table that follows from positions; None where one was recorded."""
+    if work.heads is None:
+        return work.output.columns // (2 if work.operators[0] == "rotary_table" else 1)
+    return work.heads.width // 2 if "position" in _roles(work) else None
+
+
+def _right(first: Block, formula: Formula, configs: Sequence[Config], _seen: Sequence[Tried], grid: str) -> list[Trial]:
+    given = [(config, first.given._replace(config=dict(config), dtype=grid)) for config in configs]
+    return [Trial(formula, variant, config) for config, one in given for variant in formula.fitting(one)]
+
+
+def _mistaken(first: Block, formula: Formula, seen: Sequence[Tried], grid: str) -> list[Trial]:
+    """Every named mistake with the constants of the nearest trials."""
+    nearest = sorted(seen, key=lambda one: one.outside / one.of)
+    configs = _distinct([one.trial.config for one in nearest])[:_NEAREST]
+    given = [(config, first.given._replace(config=dict(config), dtype=grid)) for config in configs]
+    return [Trial(formula, variant, config, True) for config, one in given for variant in formula.faults if variant.applies(one)]
+
+
+def _near(work: Work, formula: Formula, usual: Config, seen: Sequence[Tried], grid: str) -> list[Trial]:
+    """Constants to which the record points, as people and programs write them: those with which most of a sample is explained."""
+    if not seen:
+        return []
+    cores, function = attention_fit.cores_of(work, formula, usual, grid)
+    block = sample_of(next(blocks(work, formula, usual, grid)))
+    variants = [variant for variant in formula.fitting(block.given) if variant.function == function]
+    wanted = [near for one in attention_fit.candidates(cores, usual) for near in _written(one, usual)]
+    found = [_nearest(formula, variants, config, block) for config in _distinct(wanted)]
+    found.sort(key=_outside)
+    if not found[0].explains:
+        found.insert(0, _scanned(found[0].trial, block))
+    configs = [one.trial.config for one in found[:_KEPT]]
+    return [Trial(formula, variant, config) for config in configs for variant in variants]
+
+
+def _nearest(formula: Formula, variants: Sequence[Variant], config: Config, block: Block) -> Tried:
+    return min((trials.counted(Trial(formula, variant, config), block) for variant in variants), key=_outside)
+
+
+def _distinct(configs: Sequence[Config]) -> list[Config]:
+    return list({tuple(sorted(config.items())): config for config in configs}.values())
+
+
+def _scanned(trial: Trial, block: Block) -> Tried:
+    """The trial with the scale that explains most, by a scan that narrows."""
+    best = trials.counted(trial, block)
+    for reach in _SCANS:
+        scales = best.trial.config[SCALE] * (1 + reach * np.linspace(-1, 1, 17))
+        near = [trials.counted(trial._replace(config={**trial.config, SCALE: float(at)}), block) for at in scales]
+        best = min([best, *near], key=_outside)
+    return best
+
+
+def _outside(tried: Tried) -> int:
+    return tried.outside
+
+
+def _written(config: Config, usual: Config) -> list[Config]:
+    """With the scale as it stands, in few digits, as so many times the usual one, and as the inverse root of a whole number."""
+    scale, one = config[SCALE], usual[SCALE]
+    scales = [
+        scale,
+        *(float(f"{scale:.{digits}g}") for digits in (1, 2, 3)),
+        *(one * float(f"{scale / one:.{digits}g}") for digits in (2, 3)),
+    ]
+    scales.append(float(np.sqrt(1 / max(1, round(1 / scale**2)))))
+    return [{**config, SCALE: at} for at in dict.fromkeys(scales) if abs(at - scale) <= _WRITTEN * scale]
+
+
+def _bases(stated: Config, hints: Config) -> list[float]:
+    return list(dict.fromkeys([*(known[THETA] for known in (stated, hints) if THETA in known), *_USUAL_BASES]))
+
+
+def _hinted(hints: Config, pairs: int) -> list[Config]:
+    """The other side's frequencies, where it has no base."""
+    names = [frequency_name(pair) for pair in range(pairs)]
+    return (
+        [{**{name: hints[name] for name in names}, PAIRS: float(pairs)}]
+        if THETA not in hints and all(name in hints for name in names)
+        else []
+    )
+
+
+def _starts(work: Work, stated: Config, hints: Config) -> list[Config]:
+    """The usual constants, and those of the other side."""
+    usual = _usual_attention(work, stated)
+    return _distinct([usual, {**usual, **{name: hints[name] for name in usual if name in hints}}])
+
+
+def _usual_attention(work: Work, stated: Config) -> Config:
+    assert work.heads is not None
+    scale = stated.get(SCALE, work.heads.width**-0.5)
+    return {SCALE: scale, WINDOW: stated.get(WINDOW, NONE), SOFT_CAP: stated.get(SOFT_CAP, NONE)}
+
+
+# --- constants ---
+
+
+def _constants(work: Work, best: Tried, stated: Config, hints: Config, grid: str) -> dict[str, Constant]:
+    block = sample_of(next(blocks(work, best.trial.formula, {}, grid)))
+    found = {}
+    for name, value in best.trial.config.items():
+        if name == PAIRS or name.startswith(f"{THETA}."):
+            continue
+        interval = _interval(value, partial(_explains, best.trial, block, name))
+        as_stated = name in stated and interval[0] <= stated[name] <= interval[1]
+        found[name] = Constant(stated[name] if as_stated else value, interval, as_stated)
+    return found | rotary_search.frequencies_of(work, best.trial, hints, grid)
+
+
+def _explains(trial: Trial, block: Block, name: str, value: float) -> bool:
+    return trials.counted(trial._replace(config={**trial.config, name: value}), block).explains
+
+
+def _interval(value: float, explains: Callable[[float], bool]) -> tuple[float, float]:
+    """The values about one that explains, all of which do. For none: from the smallest that is as good."""
+    if not np.isfinite(value):
+        return _lowest(explains), NONE
+    return _edge(value, explains, -1), _edge(value, explains, 1)
+
+
+def _lowest(explains: Callable[[float], bool]) -> float:
+    """The smallest power of two that does as well as none."""
+    at, low = _LARGEST, NONE
+    while at >= 1 and explains(at):
+        low, at = at, at / 2
+    return low
+
+
+def _edge(value: float, explains: Callable[[float], bool], sign: int) -> float:
+    """The furthest value on one side, by steps that grow and then halve."""
+    inside, step = 0.0, _FINEST
+    while step <= _COARSEST and explains(value * (1 + step) ** sign):
+        inside, step = step, step * 8
+    for _ in range(_HALVINGS):
+        middle = float(np.sqrt(max(inside, _FINEST / 8) * step))
+        if explains(value * (1 + middle) ** sign):
+            inside = middle
+        else:
+            step = middle
+    return float(value * (1 + inside) ** sign)

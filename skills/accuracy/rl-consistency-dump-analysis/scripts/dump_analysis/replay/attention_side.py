@@ -1,0 +1,100 @@
+"""One side's rotation and attention recomputed: its works one by one, joined to one record."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from dump_analysis.artefacts.semantic_mapping import Row
+from dump_analysis.replay import attention_work
+from dump_analysis.replay.attention_search import Found, found_for
+from dump_analysis.replay.attention_stretch import stretch_of, turn_of
+from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
+from dump_analysis.replay.formulas.attention import WINDOW
+from dump_analysis.replay.modules import Pair, Work, entry_of
+from dump_analysis.replay.one_side import Replayed, Unreplayed
+from dump_analysis.replay.recorded import CannotReplay
+from dump_analysis.replay.residual import residual_of, where_of
+from dump_analysis.replay.stated_attention import window_of
+from dump_analysis.replay.trials import Trial, Tried
+from dump_analysis.tensors import Files
+
+
+def replay_attentions(files: Files, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> dict[str, Replayed | Unreplayed]:
+    """Both sides of a row of rotation or attention. The constants that explain one side are tried on the other, too."""
+    train = _side(files, pair, row, "train", stated.get("train", {}), {})
+    infer = _side(files, pair, row, "infer", stated.get("infer", {}), _values(train))
+    if _values(infer) and not _values(train):
+        train = _side(files, pair, row, "train", stated.get("train", {}), _values(infer))
+    return {"train": train, "infer": infer}
+
+
+def _values(one: Replayed | Unreplayed) -> dict[str, float]:
+    """The constants that explain a side."""
+    return (
+        {name: found.value for name, found in one.constants.items()}
+        if isinstance(one, Replayed) and (one.explained or one.plausible)
+        else {}
+    )
+
+
+def _side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float], hints: Mapping[str, float]) -> Replayed | Unreplayed:
+    window = window_of(stated, row.boundary.split(".")[1])
+    stated = {**stated, **({WINDOW: window} if window is not None else {})}
+    try:
+        works = attention_work.works_of(files, pair, row, label, stated)
+        as_one = len(works) > 1 and attention_work.span_of(row, pair) is not None
+        parts = [_replayed(found_for(work, stated, hints)) for work in works]
+        return _joined(parts, "rotary_attention" if as_one else works[-1].operators[0])
+    except CannotReplay as why:
+        return Unreplayed(entry_of(row, label), why.reason)
+    finally:
+        files.close()
+
+
+def _replayed(found: Found) -> Replayed:
+    best = found.best
+    explained = best.explains and not best.trial.fault
+    follows = best.explains or (found.noise is not None and found.noise.is_rounding)
+    where = where_of(best.touched) if not follows and best.touched is not None else None
+    residual = None if explained else residual_of(found.work, best.trial, found.grid)
+    return Replayed(found.work, found.grid, best, found.holding, found.constants, found.contradicted, residual, where, found.noise)
+
+
+def _joined(parts: Sequence[Replayed], operator: str) -> Replayed:
+    """What is written of several works as one: their elements together, and of what is off the first."""
+    last, tables = parts[-1], ("rotary_table", "rotary_angles")
+    turns = [part for part in parts[:-1] if part.best.trial.formula.operator not in tables]
+    off = next((part for part in parts if not part.explained), None)
+    names = _names(turns, last)
+    told = off.best.trial if off is not None else Trial(FORMULAS[operator], _named(names[0], FORMULAS[operator]), {})
+    of, equal, outside = (sum(getattr(part.best, name) for part in parts) for name in ("of", "equal", "outside"))
+    function = next((part.best.trial.variant.function for part in [*turns, last] if part.best.trial.variant.function), "")
+    trial = Trial(FORMULAS[operator], told.variant._replace(function=function), last.best.trial.config, told.fault)
+    constants = {name: constant for part in parts for name, constant in part.constants.items()}
+    contradicted = {name: value for part in parts for name, value in part.contradicted.items()}
+    tried = Tried(trial, of, equal, off.best.outside if off is not None else outside)
+    residual, where = (off.residual, off.where) if off is not None else (None, None)
+    holding = frozenset(names) if off is None else frozenset()
+    work = off.work if off is not None and not off.best.explains else _whole(turns, last)
+    noise = off.noise if off is not None else None
+    return Replayed(work, last.grid, tried, holding, constants, contradicted, residual, where, noise)
+
+
+def _whole(turns: Sequence[Replayed], last: Replayed) -> Work:
+    """The last work with what stands before it taken in, so that it runs as one formula."""
+    if len(turns) == 2:
+        return stretch_of(turns, last.work)
+    return turn_of(last) if last.work.operators == ("rotary",) else last.work
+
+
+def _names(turns: Sequence[Replayed], last: Replayed) -> list[str]:
+    """Names of the stretch, as one formula names it: those of a turn that holds for q and k, and of a kernel."""
+    kernels = [last.best.trial.variant.name, *sorted(last.holding)]
+    if not turns:
+        return list(dict.fromkeys(kernels))
+    both = frozenset.intersection(*(turn.holding for turn in turns))
+    first = [*([turns[0].best.trial.variant.name] if turns[0].best.trial.variant.name in both else []), *sorted(both)]
+    return list(dict.fromkeys(f"{turn}+{kernel}" for turn, kernel in product(first, kernels)))
+
+
+def _named(name: str, formula: Formula) -> Variant:
+    return next(variant for variant in formula.variants if variant.name == name)

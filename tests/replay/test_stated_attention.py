@@ -1,0 +1,56 @@
+"""What configurations say of attention: keys of transformers and Megatron, as their files have them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dump_analysis.replay.stated import constants
+from dump_analysis.replay.stated_attention import window_of
+
+INFINITE = float("inf")
+
+
+def stated(folder: Path, **keys: Any) -> dict[str, float]:
+    (folder / "config.json").write_text(json.dumps(keys))
+    return constants(folder / "config.json")
+
+
+def test_a_head_is_as_wide_as_is_said_or_as_comes_out(tmp_path: Path) -> None:
+    assert stated(tmp_path, head_dim=256, hidden_size=64, num_attention_heads=4)["head_dim"] == 256
+    assert stated(tmp_path, hidden_size=64, num_attention_heads=4)["head_dim"] == 16
+    assert stated(tmp_path, kv_channels=8)["head_dim"] == 8
+    assert "head_dim" not in stated(tmp_path, hidden_size=65, num_attention_heads=4)
+
+
+def test_a_scale_is_stated_as_a_width_or_as_itself(tmp_path: Path) -> None:
+    assert stated(tmp_path, query_pre_attn_scalar=144)["attention_scale"] == pytest.approx(1 / 12)
+    assert stated(tmp_path, attention_multiplier=0.0078125)["attention_scale"] == 0.0078125
+    assert "attention_scale" not in stated(tmp_path, hidden_size=64)
+
+
+def test_a_cap_that_is_null_is_none_and_one_that_is_not_known_is_not_stated(tmp_path: Path) -> None:
+    assert stated(tmp_path, attn_logit_softcapping=50.0)["attention_soft_cap"] == 50.0
+    assert stated(tmp_path, attn_logit_softcapping=None)["attention_soft_cap"] == INFINITE
+    assert "attention_soft_cap" not in stated(tmp_path, hidden_size=64)
+
+
+def test_a_base_is_stated_in_three_places_and_not_where_angles_are_scaled(tmp_path: Path) -> None:
+    assert stated(tmp_path, rope_theta=1e6)["rope_theta"] == 1e6
+    assert stated(tmp_path, rope_parameters={"rope_type": "default", "rope_theta": 5e5})["rope_theta"] == 5e5
+    assert stated(tmp_path, rotary_base=50000)["rope_theta"] == 5e4
+    assert "rope_theta" not in stated(tmp_path, rope_theta=5e5, rope_scaling={"rope_type": "llama3", "factor": 8.0})
+    assert "rope_theta" not in stated(
+        tmp_path, rope_parameters={"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}
+    )
+
+
+def test_windows_are_those_of_the_layers_that_slide(tmp_path: Path) -> None:
+    found = stated(tmp_path, layer_types=["sliding_attention", "full_attention"], sliding_window=8)
+    assert (window_of(found, "0"), window_of(found, "1"), window_of(found, "2")) == (8.0, INFINITE, None)
+    assert window_of(stated(tmp_path, sliding_window=8), "0") is None  # which layers slide is not said
+    assert window_of(stated(tmp_path, layer_types=["sliding_attention"], sliding_window=None), "0") is None
+
+
+def test_the_language_part_of_a_model_counts(tmp_path: Path) -> None:
+    assert stated(tmp_path, vision_config={"rope_theta": 1.0}, text_config={"rope_theta": 1e6})["rope_theta"] == 1e6
