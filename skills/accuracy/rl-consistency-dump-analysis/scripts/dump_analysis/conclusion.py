@@ -52,7 +52,7 @@ def conclude(
     findings = [_with_notes(finding, notes) for finding in find(results, weights, modules, differing(mapping), replay)]
     gaps = [result for result in [*results.boundaries, *results.weights] if result.status in GAPS]
     cut_short = _cut_short(facts)
-    covered = Coverage(results, replay)
+    covered = Coverage(results, replay, mapping)
     left = coverage.open_points(results, covered, replay, cut_short)
     consistency = _consistency(results, findings, weights, cut_short, left)
     return Conclusion(

@@ -6,15 +6,21 @@ recorded; a weight that one side did not record hides nothing where the other si
 
 from collections.abc import Sequence
 
+from msprobe_files import names
+
 from .artefacts.boundary_results import GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import Worded
 from .artefacts.conclusion import Span
-from .artefacts.replay_results import ModuleReplay, ReplayResults, SideReplay
+from .artefacts.replay_results import Edge, ModuleReplay, ReplayResults, SideReplay
+from .artefacts.semantic_mapping import SemanticMapping
 from .boundaries import is_weight, layer_of
 from .replay.places import module_of
 from .wording import word
 
 _RIGHT = ("same", "rounding")
+_SIDES = ("train", "infer")
+_NORM_INSIDE = "norm_linear"  # the operator of a linear that normalises what it is handed
+_KERNELS = ("attention", "rotary_attention")
 _ROTATED = (".q_rope.out", ".k_rope.out")
 _REST_OF = ".other_tokens"  # in the name of a gap: rows of a boundary that one side does not have
 
@@ -22,10 +28,17 @@ _REST_OF = ".other_tokens"  # in the name of a gap: rows of a boundary that one 
 class Coverage:
     """Which gaps of a comparison replay covers. ``replay`` None: none of them."""
 
-    def __init__(self, results: BoundaryResults, replay: ReplayResults | None) -> None:
+    def __init__(self, results: BoundaryResults, replay: ReplayResults | None, mapping: SemanticMapping | None = None) -> None:
         self._modules = {module.module: module for module in replay.modules} if replay is not None else {}
         self._orders = {result.boundary: result.order for result in results.boundaries}
         self._spans = [module for module in self._modules.values() if module.span is not None and module.verdict in _RIGHT]
+        self._inside_linears = [module for module in self._modules.values() if module.operator == _NORM_INSIDE and module.verdict in _RIGHT]
+        self._named = {
+            (label, source.name): row.boundary
+            for row in (mapping.boundaries if mapping is not None else ())
+            for label in _SIDES
+            for source in getattr(row, label).sources
+        }
         self._all_right = bool(self._modules) and all(module.verdict in _RIGHT for module in self._modules.values())
 
     def covered_by(self, gap: BoundaryResult) -> str | None:
@@ -36,7 +49,31 @@ class Coverage:
             return self._right(module_of(gap.boundary.removesuffix(_REST_OF)))
         if gap.boundary == "positions":  # attention follows from the angles that were recorded, or rebuilt from the other side's positions
             return self._spans[0].span.to if self._all_right and self._spans and self._spans[0].span is not None else None
+        if gap.boundary.endswith("norm.out") and (follower := self._follower(gap)) in self._inside_linears and follower is not None:
+            return follower.module
         return next((module.span.to for module in self._spans if module.span is not None and self._inside(gap, module)), None)
+
+    def _follower(self, gap: BoundaryResult) -> ModuleReplay | None:
+        """The module that makes the next boundary."""
+        later = [name for name, order in sorted(self._orders.items(), key=lambda one: one[1]) if order > gap.order]
+        return next((self._modules[name] for name in map(module_of, later) if name in self._modules), None)
+
+    def is_settled(self, edge: Edge) -> bool:
+        """Whether nothing can hide in an input whose maker is not known: recomputing explains its value, or the module around its own."""
+        if edge.how != "unknown":
+            return edge.how != "altered"
+        boundary = self._named.get((edge.side, edge.input))
+        if boundary is not None and self._right(module_of(boundary)) is not None:
+            return True
+        own = names.parse_tensor(edge.input)
+        return own is not None and any(_is_within(own.entry, around) for around in self._entries(edge.side))
+
+    def _entries(self, side: str) -> list[str]:
+        """The entries that compute attention and nothing else, recomputed from what they were handed to what they hand out."""
+        every = [entry for module in self._modules.values() if (entry := getattr(module, side).entry) is not None]
+        kernels = [module for module in self._modules.values() if module.verdict in _RIGHT and module.operator in _KERNELS]
+        found = [entry for module in kernels if (entry := getattr(module, side).entry) is not None]
+        return [entry for entry in found if not any(_is_within(other, entry) for other in every)]
 
     def _of_weight(self, name: str) -> str | None:
         """A weight of its own module; one with another name (fused, flat) is covered where every module follows."""
@@ -80,5 +117,11 @@ def open_points(results: BoundaryResults, coverage: Coverage, replay: ReplayResu
         return [*found, word("needs_replay")]
     gaps = [row.boundary for row in [*results.boundaries, *results.weights] if row.status in GAPS and coverage.covered_by(row) is None]
     found += [word("open_gaps", names=gaps)] if gaps else []
-    edges = [f"{edge.side}: {edge.input}" for edge in replay.edges if edge.how in ("unknown", "altered")]
+    edges = [f"{edge.side}: {edge.input}" for edge in replay.edges if not coverage.is_settled(edge)]
     return found + ([word("open_edges", names=edges)] if edges else [])
+
+
+def _is_within(entry: str, around: str) -> bool:
+    """Whether a module lies inside another one, by the paths of their names."""
+    own, outer = names.parse_entry(entry).path, names.parse_entry(around).path
+    return len(own) > len(outer) > 0 and own[: len(outer)] == outer

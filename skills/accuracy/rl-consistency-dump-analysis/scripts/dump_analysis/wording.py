@@ -1044,6 +1044,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side} bounds its logits in this module, {other} does not: whether {other} does so after it",
         "{side} 在该模块内对 logits 做软截断，{other} 没有：取决于 {other} 是否在其后做",
     ),
+    "replay_cap_stated": (
+        "{side} bounds its logits in this module; {other}, whose configuration states the same bound {value}, after it",
+        "{side} 在该模块内对 logits 做软截断；{other} 的配置写明同样的截断 {value}，在其后进行",
+    ),
     "replay_unexplained": (
         (
             "{side}: {unexplained} of {of} elements do not follow from its own inputs and weights by any variant of {operator}; "

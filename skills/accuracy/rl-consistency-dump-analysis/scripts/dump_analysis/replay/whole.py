@@ -26,6 +26,7 @@ from dump_analysis.replay.recorded import CannotReplay
 from dump_analysis.replay.verdict import Weight, chosen
 from dump_analysis.sides import Side
 from dump_analysis.tensors import Files
+from dump_analysis.wording import word
 
 _SIDES = ("train", "infer")
 _REUSED_BYTES = 31 << 20  # of what a block needs at a time
@@ -74,10 +75,26 @@ def replay_pair(
         own = [_weight_of(each) for each in weights if each.unequal and each.result.name in names]
         single = layer_of(one.row.boundary) is None
         judged = verdict.judge(one.sides["train"], one.sides["infer"], own, norms, single=single)
+        judged = _with_stated_cap(judged, one.sides, stated)
         modules.append(_module(one, judged, whole.recorded, attention_work.span_of(one.row, pair)))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
     return Replay(with_inputs(modules, inputs), [one.result for one in weights], calibration, inputs.edges.edges, inputs.untraced)
+
+
+def _with_stated_cap(
+    judged: verdict.Judged, sides: Mapping[str, Replayed | Unreplayed], stated: Mapping[str, Mapping[str, float]]
+) -> verdict.Judged:
+    """One side bounds its logits in the module that hands them out, the other after it, where nothing is recorded, as its configuration
+    states: the same function."""
+    left = next((told for told in judged.would_decide if told.kind == "replay_cap"), None)
+    if left is None or judged.verdict != "unknown":
+        return judged
+    side, value = sides[left.values["side"]], stated.get(left.values["other"], {}).get("soft_cap")
+    if value is None or not isinstance(side, Replayed) or not side.constants["soft_cap"].holds(value):
+        return judged
+    told = word("replay_cap_stated", side=left.values["side"], other=left.values["other"], value=value)
+    return verdict.Judged("same", "unknown", (*judged.evidence, told), ())
 
 
 def _weight_of(one: weights_compared.Compared) -> Weight:
