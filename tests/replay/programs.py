@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from dump_analysis.floats import Array
-from dump_analysis.replay.formulas import Given
+from dump_analysis.replay.emulate import explained
+from dump_analysis.replay.formulas import Formula, Given, Variant
 from torch import Tensor
 from toys import arithmetic
 
@@ -254,3 +255,16 @@ def gated(dtype: str, seed: int, rounding: str, *, fused: bool = False) -> Recor
     made = ((acted.to(to).float() if ending == "act_rounded" else acted) * up.float()).to(to)
     inputs: Any = (torch.cat(given, 1),) if fused else given
     return recorded(inputs, {}, (made,))
+
+
+# --- what variants make of them ---
+
+
+def named(formula: Formula, name: str) -> Variant:
+    """A variant or a fault by its name."""
+    return next(variant for variant in (*formula.variants, *formula.faults) if variant.name == name)
+
+
+def outside(variant: Variant, made: Recorded, output: int = 0) -> int:
+    """How many elements of an output a variant does not explain."""
+    return int((~explained(made.outputs[output], variant.run(made.given)[output])).sum())

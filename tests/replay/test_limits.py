@@ -11,9 +11,9 @@ from functools import cache, partial
 import numpy as np
 import pytest
 import torch
-from dump_analysis.floats import Array
 from dump_analysis.replay.emulate import explained, to_format, ulp
 from dump_analysis.replay.formulas import FORMULAS, Given
+from faults import few_weights, lost_bias, one_channel, one_input, one_row, one_token, one_weight, stale_row, with_weight
 from programs import DTYPES, FUNCTIONS, Recorded, log_probs, recorded, values
 from toys import arithmetic
 
@@ -96,76 +96,6 @@ def gated(dtype: str, seed: int) -> Recorded:
     return recorded((gate, up), {}, ((acted.float() * up.float()).to(gate.dtype),))
 
 
-# --- faults ---
-
-
-def _weight(given: Given, changed: Array) -> Given:
-    return given._replace(weights={**given.weights, "weight": changed})
-
-
-def _stored(given: Given, numbers: Array) -> Array:
-    return to_format(numbers, given.dtype)
-
-
-def one_row(rng: np.random.Generator, given: Given, *, factor: float) -> Given:
-    weight = given.weights["weight"].copy()
-    at = rng.integers(len(weight))
-    weight[at] = _stored(given, weight[at] * factor)
-    return _weight(given, weight)
-
-
-def stale_row(rng: np.random.Generator, given: Given) -> Given:
-    """2 % of one row's weights are one unit off, as one step of an optimizer leaves them."""
-    weight = given.weights["weight"].copy()
-    row, moved = rng.integers(len(weight)), rng.permutation(HIDDEN)[: HIDDEN // 50]
-    weight[row, moved] += ulp(weight[row, moved], given.dtype)
-    return _weight(given, weight)
-
-
-def one_weight(rng: np.random.Generator, given: Given) -> Given:
-    """One weight of typical size is one unit off."""
-    weight = given.weights["weight"].copy()
-    row = rng.integers(len(weight))
-    at = np.argsort(np.abs(weight[row]))[int(0.7 * HIDDEN)]
-    weight[row, at] += ulp(weight[row, at], given.dtype)
-    return _weight(given, weight)
-
-
-def few_weights(rng: np.random.Generator, given: Given) -> Given:
-    """1e-5 of the weights are 5 % off."""
-    weight = given.weights["weight"].copy()
-    at = rng.permutation(weight.size)[: max(1, round(1e-5 * weight.size))]
-    weight.reshape(-1)[at] = _stored(given, weight.reshape(-1)[at] * 1.05)
-    return _weight(given, weight)
-
-
-def one_channel(rng: np.random.Generator, given: Given) -> Given:
-    x = given.inputs[0].copy()
-    at = rng.integers(x.shape[1])
-    x[:, at] *= 1.004
-    return given._replace(inputs=(x, *given.inputs[1:]))
-
-
-def one_token(rng: np.random.Generator, given: Given) -> Given:
-    x = given.inputs[0].copy()
-    x[rng.integers(len(x))] *= 1.004
-    return given._replace(inputs=(x, *given.inputs[1:]))
-
-
-def one_input(rng: np.random.Generator, given: Given) -> Given:
-    """One element of an input of typical size is one unit off."""
-    x = given.inputs[0].copy()
-    row = rng.integers(len(x))
-    at = np.argsort(np.abs(x[row]))[int(0.7 * x.shape[1])]
-    x[row, at] += ulp(x[row, at], given.dtype)
-    return given._replace(inputs=(x, *given.inputs[1:]))
-
-
-def lost_bias(rng: np.random.Generator, given: Given) -> Given:
-    """A bias of 3e-5 of the output's deviation, which is 1, that the module did not add."""
-    return given._replace(weights={**given.weights, "bias": rng.standard_normal(OUTPUTS) * 3e-5})
-
-
 LINEAR: dict[str, Change] = {
     "one row x1.004": partial(one_row, factor=1.004),
     "one row x1.01": partial(one_row, factor=1.01),
@@ -242,6 +172,29 @@ def test_a_norm_s_eps_is_found(dtype: str, scale: float, eps: float, seed: int) 
     assert is_found("rms_norm", rms_norm(dtype, seed, scale, eps))
 
 
+@cache
+def norm_linear(dtype: str, eps: float) -> Recorded:
+    norm, (_, weight, _) = rms_norm(dtype, 3, 0.1, eps), product(dtype, 3, False)
+    made = arithmetic.product(torch.from_numpy(norm.outputs[0]).to(weight.dtype), weight).to(weight.dtype)
+    found = recorded((), {"weight": weight}, (made,), eps=1e-6)
+    return found._replace(
+        given=found.given._replace(inputs=norm.given.inputs, weights={**found.given.weights, "norm_weight": norm.given.weights["weight"]})
+    )
+
+
+@FORMATS
+def test_faults_behind_a_norm_inside_a_linear_are_found(dtype: str) -> None:
+    """Would catch an interval that grows so wide on its way through the product that eps or one gain are lost in it."""
+    made = norm_linear(dtype, 1e-6)
+    assert left("norm_linear", made) == 0
+    assert is_found("norm_linear", norm_linear(dtype, 1e-5))
+    gains = made.given.weights["norm_weight"].copy()
+    gains[7] = to_format(gains[7] * 1.05, dtype)
+    assert is_found("norm_linear", made._replace(given=made.given._replace(weights={**made.given.weights, "norm_weight": gains})))
+    stale = one_row(np.random.default_rng(3), made.given, factor=1.01)
+    assert is_found("norm_linear", made._replace(given=stale))
+
+
 @SEEDED
 @FORMATS
 @pytest.mark.parametrize("fault", ["one gain 1 unit", "one token x1.004", "gain 1e-4 of the second"])
@@ -254,8 +207,8 @@ def test_an_elementwise_fault_is_found(dtype: str, fault: str, seed: int) -> Non
         weight[7] += ulp(weight[7], dtype)
         rows[7, 5:8] += ulp(rows[7, 5:8], dtype)
         cases = [
-            ("rms_norm", norm._replace(given=_weight(norm.given, weight))),
-            ("embedding", table._replace(given=_weight(table.given, rows))),
+            ("rms_norm", norm._replace(given=with_weight(norm.given, weight))),
+            ("embedding", table._replace(given=with_weight(table.given, rows))),
         ]
     elif fault == "one token x1.004":
         cases = [
