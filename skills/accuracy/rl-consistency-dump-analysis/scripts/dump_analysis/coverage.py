@@ -20,7 +20,6 @@ from .wording import word
 _RIGHT = ("same", "rounding")
 _SIDES = ("train", "infer")
 _NORM_INSIDE = "norm_linear"  # the operator of a linear that normalises what it is handed
-_KERNELS = ("attention", "rotary_attention")
 _ROTATED = (".q_rope.out", ".k_rope.out")
 _REST_OF = ".other_tokens"  # in the name of a gap: rows of a boundary that one side does not have
 
@@ -39,6 +38,7 @@ class Coverage:
             for label in _SIDES
             for source in getattr(row, label).sources
         }
+        self._entries = {label: {getattr(module, label).entry for module in self._modules.values()} for label in _SIDES}
         self._all_right = bool(self._modules) and all(module.verdict in _RIGHT for module in self._modules.values())
 
     def covered_by(self, gap: BoundaryResult) -> str | None:
@@ -59,21 +59,14 @@ class Coverage:
         return next((self._modules[name] for name in map(module_of, later) if name in self._modules), None)
 
     def is_settled(self, edge: Edge) -> bool:
-        """Whether nothing can hide in an input whose maker is not known: recomputing explains its value, or the module around its own."""
+        """Whether nothing can hide in an input whose maker is not known: recomputing explains its value, or rests on others than it."""
         if edge.how != "unknown":
             return edge.how != "altered"
         boundary = self._named.get((edge.side, edge.input))
         if boundary is not None and self._right(module_of(boundary)) is not None:
             return True
         own = names.parse_tensor(edge.input)
-        return own is not None and any(_is_within(own.entry, around) for around in self._entries(edge.side))
-
-    def _entries(self, side: str) -> list[str]:
-        """The entries that compute attention and nothing else, recomputed from what they were handed to what they hand out."""
-        every = [entry for module in self._modules.values() if (entry := getattr(module, side).entry) is not None]
-        kernels = [module for module in self._modules.values() if module.verdict in _RIGHT and module.operator in _KERNELS]
-        found = [entry for module in kernels if (entry := getattr(module, side).entry) is not None]
-        return [entry for entry in found if not any(_is_within(other, entry) for other in every)]
+        return own is not None and own.entry not in self._entries[edge.side]
 
     def _of_weight(self, name: str) -> str | None:
         """A weight of its own module; one with another name (fused, flat) is covered where every module follows."""
@@ -119,9 +112,3 @@ def open_points(results: BoundaryResults, coverage: Coverage, replay: ReplayResu
     found += [word("open_gaps", names=gaps)] if gaps else []
     edges = [f"{edge.side}: {edge.input}" for edge in replay.edges if not coverage.is_settled(edge)]
     return found + ([word("open_edges", names=edges)] if edges else [])
-
-
-def _is_within(entry: str, around: str) -> bool:
-    """Whether a module lies inside another one, by the paths of their names."""
-    own, outer = names.parse_entry(entry).path, names.parse_entry(around).path
-    return len(own) > len(outer) > 0 and own[: len(outer)] == outer
