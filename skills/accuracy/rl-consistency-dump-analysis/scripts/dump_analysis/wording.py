@@ -789,6 +789,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "variant_cast_before_weight": ("the normalised value is rounded before it is multiplied by the weight", "归一化的值先舍入，再乘权重"),
     "variant_cast_after_weight": ("rounded once, after the weight", "乘权重之后只舍入一次"),
     "variant_rstd_rounded": ("the inverse root is rounded", "平方根的倒数先舍入"),
+    "variant_root_rounded": ("every step is rounded, the root and its reciprocal apart", "每一步都舍入，平方根与其倒数分别舍入"),
     "variant_all_rounded": ("every step is rounded, the mean of squares too", "每一步都舍入，平方的均值也是"),
     "variant_cast_to": (
         "the normalised value is rounded to {format}, its product with a float32 weight is not",

@@ -147,14 +147,15 @@ def _in_one_cause(group: Sequence[Seen], told: Worded) -> Worded:
 
 def _constants(group: Sequence[Seen], name: str) -> Worded:
     """The constant as the module tells it that leaves the fewest values possible."""
-    narrowest = min(group, key=lambda one: _width(one.module.train.config[name]) + _width(one.module.infer.config[name]))
-    train, infer = (side.config[name].value for side in (narrowest.module.train, narrowest.module.infer))
+    narrowest = min(group, key=lambda one: _width(one.module.train.config.get(name)) + _width(one.module.infer.config.get(name)))
+    told = _cause_of(narrowest)
+    train, infer = (told.values.get(side) if told is not None else None for side in ("train", "infer"))
     return word("replay_cause_constant", operator=narrowest.module.operator, name=name, train=train, infer=infer)
 
 
-def _width(value: ConfigValue) -> float:
+def _width(value: ConfigValue | None) -> float:
     """How far apart the values are that would do as well, relative to their place; an interval may be open at one end."""
-    ends = value.interval or []
+    ends = value.interval or [] if value is not None else []
     return float(ends[1] / ends[0]) if len(ends) == 2 and ends[0] > 0 else float("inf")
 
 

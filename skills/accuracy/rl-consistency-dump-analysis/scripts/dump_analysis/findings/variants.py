@@ -14,6 +14,7 @@ _WORDED = {
     "cast_after_weight": "variant_cast_after_weight",
     "rstd_rounded": "variant_rstd_rounded",
     "all_rounded": "variant_all_rounded",
+    "all_rounded_and_root": "variant_root_rounded",
     "1+w": "variant_less_one",
     "add_rounded": "variant_add_rounded",
     "add_unrounded": "variant_add_unrounded",

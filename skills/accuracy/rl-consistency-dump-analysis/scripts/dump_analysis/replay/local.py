@@ -14,6 +14,7 @@ from dump_analysis.artefacts.replay_results import Local
 from dump_analysis.floats import Array, shown
 from dump_analysis.replay.blocks import blocks
 from dump_analysis.replay.formulas import Given, Variant
+from dump_analysis.replay.modules import Work
 from dump_analysis.replay.one_side import Replayed
 from dump_analysis.replay.recorded import CannotReplay, Matrix
 from dump_analysis.replay.trials import Trial
@@ -61,7 +62,7 @@ def _sums(known: Replayed, other: Replayed, *, mirrored: bool) -> _Sums | None:
     mixed = other.work._replace(weights=known.work.weights, inputs=_inputs(known, other))
     if _roles(known) != _roles(other):
         return None
-    if (mixed.output.rows, mixed.output.columns) != (known.work.output.rows, known.work.output.columns):
+    if not _alike(known.work, other.work):
         return None
     trial, grid = known.best.trial, ulps.coarser((known.grid, other.grid)) or known.grid
     found = np.zeros(8)
@@ -91,6 +92,12 @@ def _inputs(known: Replayed, other: Replayed) -> tuple[Matrix, ...]:
         return other.work.inputs
     given = zip(roles, known.work.inputs, other.work.inputs, strict=True)
     return tuple(own if role in ("table", "key_table") and own.rows == one.rows else one for role, own, one in given)
+
+
+def _alike(one: Work, two: Work) -> bool:
+    """Whether one's way of computing can run on what the other was handed: of one width, heads in the same roles."""
+    sizes = [(work.output.rows, work.output.columns, work.inputs[0].columns, work.heads.roles if work.heads else ()) for work in (one, two)]
+    return sizes[0] == sizes[1]
 
 
 def _added(sums: Array, train: Array, infer: Array, inherited: Array, recorded: Array, grid: str) -> Array:

@@ -1,6 +1,6 @@
 """One side of a module recomputed: what explains its record, with which constants, and what is left where nothing does."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dump_analysis.artefacts.common import Worded
@@ -76,9 +76,9 @@ def replay(work: Work, stated: Mapping[str, float]) -> Replayed:
     if work.origin == "tied" and not best.explains:  # they are not tied, it seems: nothing is known of the head's weight
         raise CannotReplay(word("replay_no_weight", module=work.entry))
     as_stated = best.explains
-    if not best.explains and search.constant_of(best.trial.formula):
-        found += _with_other_constants(work, best, grid)
-        best = search.best(found) or best
+    for closest in _closest(found) if not best.explains else ():
+        found += _with_other_constants(work, closest, grid)
+    best = search.best(found) or best
     explained = best.explains and not best.trial.fault
     holding = frozenset(one.trial.variant.name for one in found if one.explains and not one.trial.fault)
     constants = _constants(work, best.trial, stated, grid) if explained else {}
@@ -87,6 +87,15 @@ def replay(work: Work, stated: Mapping[str, float]) -> Replayed:
         return Replayed(work, grid, best, holding, constants, contradicted, None, None)
     where = where_of(best.touched) if not best.explains and best.touched is not None else None
     return Replayed(work, grid, best, holding, constants, contradicted, residual_of(work, best.trial, grid), where)
+
+
+def _closest(found: Sequence[Tried]) -> list[Tried]:
+    """Of each formula that has a constant the nearest trial: a constant far off can make another formula come nearer."""
+    by_formula: dict[str, list[Tried]] = {}
+    for one in found:
+        by_formula.setdefault(one.trial.formula.operator, []).append(one)
+    nearest = [search.best(tries) for tries in by_formula.values()]
+    return [one for one in nearest if one is not None and search.constant_of(one.trial.formula)]
 
 
 def _of_formula(work: Work, formula: Formula, stated: Mapping[str, float], grid: str) -> list[Tried]:

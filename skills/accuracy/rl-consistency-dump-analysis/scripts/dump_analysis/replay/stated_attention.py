@@ -41,8 +41,13 @@ def _head(part: Mapping[str, Any]) -> float | None:
 
 
 def _scale(part: Mapping[str, Any]) -> float | None:
+    """What is written, else one over the root of the head's width: but for latent attention and scaled angles, which change it."""
     scalar, multiplier = _number(part, "query_pre_attn_scalar"), _number(part, "attention_multiplier", "softmax_scale")
-    return scalar**-0.5 if scalar is not None else multiplier
+    if scalar is not None or multiplier is not None:
+        return scalar**-0.5 if scalar is not None else multiplier
+    width = _head(part)
+    plain = width is not None and not any(part.get(key) for key in ("kv_lora_rank", "qk_rope_head_dim", "rope_scaling"))
+    return width**-0.5 if plain and width is not None and _base(part) is not None else None
 
 
 def _soft_cap(part: Mapping[str, Any]) -> float | None:
@@ -65,7 +70,8 @@ def _base(part: Mapping[str, Any]) -> float | None:
 def _windows(part: Mapping[str, Any]) -> dict[str, float]:
     kinds, window = part.get("layer_types"), _number(part, "sliding_window")
     if not isinstance(kinds, list):
-        return {}
+        of_some_layers = "max_window_layers" in part or "sliding_window_pattern" in part or part.get("use_sliding_window") is False
+        return {} if "sliding_window" not in part or of_some_layers else {"attention_window": window if window is not None else _NONE}
     if window is None and _SLIDING in kinds:
         return {}
     return {f"attention_window.{layer}": window if kind == _SLIDING and window is not None else _NONE for layer, kind in enumerate(kinds)}

@@ -20,6 +20,8 @@ from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.wording import word
 
 _SIDES: tuple[SideName, SideName] = ("train", "infer")
+_VOUCHING = 3  # modules of an operator that follow
+_NEARLY = 0.1  # gain
 _FEW = 16  # tokens or columns that are listed
 _ROUNDED_SUM = "add_rounded+"  # in a variant's name: the sum of two inputs is rounded first, as an addition of its own leaves it
 
@@ -54,12 +56,13 @@ class Weight(NamedTuple):
 
 class Norms(NamedTuple):
     """What holds over a whole side: operators of which most modules are not explained, the constants and functions of most
-    modules, and the noise of operators whose kernel is not in the list."""
+    modules, the noise of operators whose kernel is not in the list, and operators whose kernel several modules vouch for."""
 
     untrusted: frozenset[str]
     constants: Mapping[tuple[str, str], float]
     functions: Mapping[str, str]
     noises: Mapping[str, float] = MappingProxyType({})
+    vouched: frozenset[str] = frozenset()
 
 
 def norms_of(replays: Sequence[Replayed]) -> Norms:
@@ -76,7 +79,9 @@ def norms_of(replays: Sequence[Replayed]) -> Norms:
     constants = {key: value for key, found in known.items() if (value := _agreed(found)) is not None}
     computed = Counter((one.best.trial.formula.operator, one.best.trial.variant.function) for one in replays if _follows(one))
     functions = {operator: name for (operator, name), count in computed.items() if count > 1 and 2 * count > total[operator]}
-    return Norms(untrusted, constants, functions, _noises(replays))
+    following = Counter(one.best.trial.formula.operator for one in replays if _follows(one))
+    vouched = frozenset(operator for operator, count in following.items() if count >= _VOUCHING) - untrusted
+    return Norms(untrusted, constants, functions, _noises(replays), vouched)
 
 
 def _follows(one: Replayed) -> bool:
@@ -230,7 +235,15 @@ def _unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
     usual = norms.noises.get(one.best.trial.formula.operator)
     if usual is not None and (one.noise is None or one.noise.rms < GROSS * usual):
         return True
-    return one.best.trial.formula.operator in norms.untrusted or (single and not _in_one_place(one))
+    operator = one.best.trial.formula.operator
+    known = "linear" if _is_capped(one) else operator  # a capped head is a linear, whose kernel the other linears vouch for
+    return known in norms.untrusted or (single and not _in_one_place(one) and not (known in norms.vouched and _is_nearly_right(one)))
+
+
+def _is_nearly_right(one: Replayed) -> bool:
+    """Whether a record is about what the formula makes, and no line of it: another function, a scale after it, would not be."""
+    left = one.residual
+    return left is not None and abs(left.gain - 1.0) < _NEARLY and left.left_over > 0.5
 
 
 def _in_one_place(one: Replayed) -> bool:

@@ -59,6 +59,15 @@ def _all_rounded(rows: Array, eps: float, gain: Array, dtype: str) -> Emulated:
     return _weighed(inverse.to_format(dtype).times(rows).to_format(dtype), gain, dtype)
 
 
+def _root_rounded(rows: Array, eps: float, gain: Array, dtype: str) -> Emulated:
+    """As all_rounded, the root too: torch 2.13's rsqrt of 16-bit tensors on CPU rounds the root, then its reciprocal."""
+    squares = to_format(rows * rows, dtype)
+    mean = exactly(squares.mean(axis=-1, keepdims=True)).roundoffs(NORM_ROUNDOFFS).to_format(dtype)
+    root = mean.plus(eps).roundoffs(1).to_format(dtype).mapped(np.sqrt).roundoffs(1).to_format(dtype)
+    inverse = root.mapped(lambda value: 1.0 / value).roundoffs(1).to_format(dtype)
+    return _weighed(inverse.times(rows).to_format(dtype), gain, dtype)
+
+
 def _stored_in(grid: str) -> _Rounding:
     def rounding(rows: Array, eps: float, gain: Array, dtype: str) -> Emulated:
         return _weighed(exactly(rows * _inverse(rows, eps)).roundoffs(NORM_ROUNDOFFS).to_format(grid), gain, dtype)
@@ -96,6 +105,7 @@ _POINTS = (
     _Point("cast_after_weight", _cast_after_weight, "torch F.rms_norm, Megatron-Core 0.16, SGLang 0.5 CPU, transformers' Gemma"),
     _Point("rstd_rounded", _rstd_rounded, "classes that compute the inverse root in the stored format"),
     _Point("all_rounded", _all_rounded, "classes that never leave the stored format: x * rsqrt(x.pow(2).mean(-1) + eps)"),
+    _Point("all_rounded_and_root", _root_rounded, "the same on torch 2.13 CPU, whose rsqrt of 16-bit tensors rounds twice"),
 )
 # transformers' classes multiply what they cast back by a gain that stayed in float32: the output is float32, too.
 _WIDENED = tuple(
