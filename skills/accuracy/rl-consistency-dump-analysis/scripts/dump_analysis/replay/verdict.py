@@ -36,7 +36,7 @@ class Judged(NamedTuple):
 class Weight(NamedTuple):
     """A weight of a module that differs between the sides. ``told``: how; ``format_only``: one side keeps it in a coarser format.
 
-    ``stale``: the side that holds an earlier checkpoint's.
+    ``stale``: the side that holds an earlier checkpoint's.  ``stores_one_more``: the one that stores 1 + w where the other stores w.
     """
 
     name: str
@@ -45,11 +45,12 @@ class Weight(NamedTuple):
     told: tuple[Worded, ...] = ()
     format_only: bool = False
     stale: FindingSide = "unknown"
+    stores_one_more: str = ""
 
     @property
     def faulty(self) -> bool:
         """Whether the module computes with another weight on each side."""
-        return not self.format_only
+        return not self.format_only and not self.stores_one_more
 
 
 class Norms(NamedTuple):
@@ -155,7 +156,8 @@ def _both_follow(
     if len(capped) == 1:
         left = word("replay_cap", side=capped[0], other="infer" if capped[0] == "train" else "train")
         return Judged("logic" if differ else "unknown", "unknown", apart, (*checkpoint, left))
-    if gains is None and conventions.function_of(train) != conventions.function_of(infer):
+    offset = any(weight.stores_one_more for weight in weights)
+    if gains is None and not offset and conventions.function_of(train) != conventions.function_of(infer):
         stray = [label for label in _SIDES if _is_other_function(both[label], norms[label])]
         side = stray[0] if len(stray) == 1 else "unknown"
         elsewhere = (word("replay_function_elsewhere", side=side),) if side != "unknown" else ()
@@ -171,6 +173,9 @@ def _both_follow(
         stale = list({one.stale: None for one in weights if one.faulty})
         every = (*apart, *conventions.gains_apart(train, infer), *variants)
         return Judged("logic", stale[0] if len(stale) == 1 else "unknown", every, checkpoint)
+    if gains is None and offset:
+        wrong = conventions.gains_apart(train, infer)
+        return Judged("logic", wrong[0].values["side"] if wrong else "unknown", (*apart, *wrong, *variants), checkpoint)
     formats = any(weight.format_only for weight in weights)
     return Judged("rounding" if variants or formats else "same", "unknown", (*apart, *variants), ())
 
@@ -230,7 +235,9 @@ def _unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
     usual = norms.noises.get(one.best.trial.formula.operator)
     if usual is not None and (one.noise is None or one.noise.rms < GROSS * usual):
         return True
-    return one.best.trial.formula.operator in norms.untrusted or (single and not _in_one_place(one))
+    # What comes nearest is an accident where nothing fits: a module that may be of a kind that is computed rightly elsewhere is known.
+    known = any(operator in norms.functions for operator in one.work.operators)
+    return (one.best.trial.formula.operator in norms.untrusted and not known) or (single and not _in_one_place(one))
 
 
 def _in_one_place(one: Replayed) -> bool:
