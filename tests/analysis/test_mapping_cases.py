@@ -324,7 +324,7 @@ def test_c03_a_differing_id_is_a_finding_and_the_comparison_goes_on(sample: Call
     faulty, clean = sample("qwen2-hf-vllm-token_diff"), sample("qwen2-hf-vllm-clean")
     found = diagnose(faulty.train, faulty.infer, tmp_path / "out")
     assert found.code == 1
-    attention, norms = ("layers.0.attn_core.out", "unknown", [0, 1, 2]), ("layers.0.post_norm.out", "rounding", [0, 1, 2])
+    attention, norms = ("layers.0.attn_core.out", "rounding", [0, 1, 2]), ("layers.0.post_norm.out", "rounding", [0, 1, 2])
     assert found.findings() == [("input_ids", "logic", []), attention, norms]
     assert found.verdicts()["embedding.out"]["where"]["onset_token"] == 11
     assert found.verdicts()["layers.0.attn_core.out"]["where"]["onset_token"] < 11  # as in the clean pair

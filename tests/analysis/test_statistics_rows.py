@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dump_analysis import divergence, findings, stated_rows, stated_words
+from dump_analysis import divergence, stated_rows, stated_words
 from dump_analysis.artefacts.boundary_results import BoundaryResult, BoundaryResults
 from dump_analysis.artefacts.common import FileDigest, SideLabel
 from dump_analysis.artefacts.conclusion import Conclusion
 from dump_analysis.artefacts.semantic_mapping import Row
 from dump_analysis.conclusion import conclude
+from dump_analysis.findings.compared import of_weight
 from dump_analysis.mapping.stated.stated import stated
 from dump_analysis.sides import Side, open_side
 from dump_analysis.statistics import Facts, agreement, together
@@ -115,7 +116,7 @@ def test_one_layer_whose_statistics_differ_is_logic_among_others(tmp_path: Path)
         sides = pair(tmp_path / str(layer), {"md5": "00000001", **numbers}, infer)
         (found,) = stated_rows.results([Row(f"layers.{layer}.o.weight", layer, operand(WEIGHT), operand(WEIGHT))], *sides)
         rows.append(found)
-    (finding,) = [findings._of_weight(weight, {}) for weight in compared(rows).differing]
+    (finding,) = [of_weight(weight, {}) for weight in compared(rows).differing]
     assert finding.character == "logic"
 
 

@@ -243,7 +243,7 @@ def test_a_temperature_is_found_and_the_model_is_right(toys: Toys, tmp_path: Pat
     assert low <= 0.7 <= high
     assert high - low < 1e-3
     assert [said.kind for said in of(results, "logic")["logprobs"].would_decide] == ["replay_sampling_decides"]
-    assert list(of(results, "unknown")) == ATTENTION
+    assert list(of(results, "unknown")) == []
     assert list(of(results, "rounding")) == []
 
 

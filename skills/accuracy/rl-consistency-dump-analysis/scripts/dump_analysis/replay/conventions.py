@@ -43,6 +43,8 @@ def gains_apart(train: Replayed, infer: Replayed) -> tuple[Worded, ...]:
         return (word("replay_gain_twice" if holds_one else "replay_gain_never", side=side),)
     if _adds_one(train) and _adds_one(infer) and abs(float(np.median(found[1] - found[0]))) > 0.5:
         return (word("replay_gain_twice", side="infer" if np.median(found[1]) > np.median(found[0]) else "train"),)
+    if not _adds_one(train) and not _adds_one(infer) and abs(float(np.median(found[1] - found[0]))) > 0.5:
+        return (word("replay_gain_never", side="train" if np.median(found[1]) > np.median(found[0]) else "infer"),)
     return ()
 
 

@@ -38,7 +38,7 @@ class Judged(NamedTuple):
 class Weight(NamedTuple):
     """A weight of a module that differs between the sides. ``told``: how; ``format_only``: one side keeps it in a coarser format.
 
-    ``stale``: the side that holds an earlier checkpoint's.
+    ``stale``: the side that holds an earlier checkpoint's.  ``stores_one_more``: the one that stores 1 + w where the other stores w.
     """
 
     name: str
@@ -47,11 +47,12 @@ class Weight(NamedTuple):
     told: tuple[Worded, ...] = ()
     format_only: bool = False
     stale: FindingSide = "unknown"
+    stores_one_more: str = ""
 
     @property
     def faulty(self) -> bool:
         """Whether the module computes with another weight on each side."""
-        return not self.format_only
+        return not self.format_only and not self.stores_one_more
 
 
 class Norms(NamedTuple):
@@ -160,7 +161,8 @@ def _both_follow(
     if len(capped) == 1:
         left = word("replay_cap", side=capped[0], other="infer" if capped[0] == "train" else "train")
         return Judged("logic" if differ else "unknown", "unknown", apart, (*checkpoint, left))
-    if gains is None and conventions.function_of(train) != conventions.function_of(infer):
+    offset = any(weight.stores_one_more for weight in weights)
+    if gains is None and not offset and conventions.function_of(train) != conventions.function_of(infer):
         stray = [label for label in _SIDES if _is_other_function(both[label], norms[label])]
         side = stray[0] if len(stray) == 1 else "unknown"
         elsewhere = (word("replay_function_elsewhere", side=side),) if side != "unknown" else ()
@@ -176,6 +178,9 @@ def _both_follow(
         stale = list({one.stale: None for one in weights if one.faulty})
         every = (*apart, *conventions.gains_apart(train, infer), *variants)
         return Judged("logic", stale[0] if len(stale) == 1 else "unknown", every, checkpoint)
+    if gains is None and offset:
+        wrong = conventions.gains_apart(train, infer)
+        return Judged("logic", wrong[0].values["side"] if wrong else "unknown", (*apart, *wrong, *variants), checkpoint)
     formats = any(weight.format_only for weight in weights)
     return Judged("rounding" if variants or formats else "same", "unknown", (*apart, *variants), ())
 
@@ -235,9 +240,12 @@ def _unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
     usual = norms.noises.get(one.best.trial.formula.operator)
     if usual is not None and (one.noise is None or one.noise.rms < GROSS * usual):
         return True
-    operator = one.best.trial.formula.operator
-    known = "linear" if _is_capped(one) else operator  # a capped head is a linear, whose kernel the other linears vouch for
-    return known in norms.untrusted or (single and not _in_one_place(one) and not (known in norms.vouched and _is_nearly_right(one)))
+    # What comes nearest is an accident where nothing fits: a module that may be of a kind that is computed rightly elsewhere is known.
+    kinds = [one.best.trial.formula.operator, *one.work.operators]
+    if kinds[0] in norms.untrusted and not any(kind in norms.functions for kind in kinds[1:]):
+        return True
+    vouched = any(kind in norms.vouched for kind in kinds)
+    return single and not _in_one_place(one) and not (vouched and _is_nearly_right(one))
 
 
 def _is_nearly_right(one: Replayed) -> bool:

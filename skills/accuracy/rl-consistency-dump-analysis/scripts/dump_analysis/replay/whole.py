@@ -72,7 +72,7 @@ def replay_pair(
     modules = []
     for one in found:
         names = _weights_of(pair, one.row, one.sides)
-        own = [_weight_of(each) for each in weights if each.unequal and each.result.name in names]
+        own = [_weight_of(each) for each in weights if (each.unequal or each.stores_one_more) and each.result.name in names]
         single = layer_of(one.row.boundary) is None
         judged = verdict.judge(one.sides["train"], one.sides["infer"], own, norms, single=single)
         judged = _with_stated_cap(judged, one.sides, stated)
@@ -100,7 +100,7 @@ def _with_stated_cap(
 def _weight_of(one: weights_compared.Compared) -> Weight:
     """A weight as the verdict takes it."""
     result = one.result
-    return Weight(result.name, one.unequal, one.of, tuple(result.evidence), result.format_only, result.side)
+    return Weight(result.name, one.unequal, one.of, tuple(result.evidence), result.format_only, result.side, one.stores_one_more)
 
 
 def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> _Pair:
