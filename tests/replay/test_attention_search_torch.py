@@ -27,7 +27,7 @@ def attention(made: list[tuple[Tensor, Tensor, Tensor, Tensor]], sequences: tupl
     q, k, v, out = (matrix(name, [head[at] for head in made]) for at, name in enumerate(("q", "k", "v", "out")))
     tokens = q.rows
     layout = Heads(HEAD, HEAD, ("query", "key", "value"), sequences or (Sequence(0, tokens, 0, tokens),))
-    return Work("attention", (), ("attention",), out, (q, k, v), {}, "absent", (), "pre_call", layout)
+    return Work("attention", (), ("attention",), out, (q, k, v), {}, "absent", (), "pre_call", heads=layout)
 
 
 def by_kernel(kernel: str, scale: float, window: int | None, cap: float | None, tokens: int = TOKENS) -> Work:
@@ -150,7 +150,7 @@ def rotation(inverse: Tensor | None = None, base: float = 10000.0) -> tuple[Work
     sequences = (Sequence(0, 60, 0, 60),)
     x, out = matrix("x", [one.x for one in each]), matrix("out", [one.made for one in each])
     layout = Heads(HEAD, HEAD, ("query", "position"), sequences)
-    work = Work("rotary", (), ("rotary",), out, (x, positions), {}, "absent", (), "pre_call", layout)
+    work = Work("rotary", (), ("rotary",), out, (x, positions), {}, "absent", (), "pre_call", heads=layout)
     table: Array = np.concatenate([wide(each[0].cos), wide(each[0].sin)], 1)
     made = Work("table", (), ("rotary_table",), held("table", "bfloat16", table), (positions,), {}, "absent", (), "pre_call")
     return work, made
