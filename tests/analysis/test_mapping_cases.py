@@ -314,7 +314,7 @@ def test_c03_only_what_differs_before_the_differing_id_stays_open(tmp_path: Path
     if onset is None:
         assert kinds.keys() == {"input_ids"}
     else:
-        assert found.findings()[1] == ("layers.0.input_norm.out", "unknown", [0, 1, 2])
+        assert found.findings()[1] == ("layers.0.input_norm.out", "unknown", [0])
         told = next(item for item in found.conclusion["findings"][1]["evidence"] if item["kind"] == "before_inputs")
         assert told["values"] == {"boundary": "layers.0.input_norm.out", "onset": onset, "names": ["input_ids"], "token": at}
 

@@ -35,7 +35,10 @@ def find(
         found.append(compared.of_nonfinite(alone, modules))
     found += of_weights(weights, replay, modules)
     if replay is not None:
-        by_replay = replayed.of_replay(replayed.seen(replay, results.boundaries), modules, start)
+        told = {alone.boundary} if alone is not None else set()  # where one side alone is non-finite, that says it all
+        by_replay = [
+            one for one in replayed.of_replay(replayed.seen(replay, results.boundaries), modules, start) if {*one.boundaries} - told
+        ]
         found += [_beside_inputs(finding, results.boundaries[places[finding.boundary]], inputs, start) for finding in by_replay]
     first = results.first_divergence
     explained = {boundary for finding in found for boundary in finding.boundaries}

@@ -54,7 +54,7 @@ class Flow(NamedTuple):
     def dtype_of(self, node: Node) -> str:
         """The number format in which a value was first recorded."""
         places = self._side.by_name.get(node.sources[0].name, ())
-        return str(places[0].record.dtype) if places else ""
+        return tensors.described(places[0]).dtype if places else ""
 
     def matrix(self, node: Node) -> Matrix:
         """A value, all joined tokens, from where it was recorded first. Raises CannotReplay."""

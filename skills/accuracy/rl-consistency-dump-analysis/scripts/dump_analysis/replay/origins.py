@@ -135,6 +135,8 @@ def _candidates(flow: Flow, node: Node, before: Sequence[Node]) -> Iterator[_Can
 
 
 def _copies(node: Node, before: Sequence[Node], dtype: str) -> Iterator[_Candidate]:
+    if dtype not in emulate.FORMATS:
+        return
     for other in before:
         if other.width == node.width and _nearly(node.sample != emulate.to_format(other.sample.astype(np.float64), dtype)):
             yield _Candidate("copy", (other,))
