@@ -167,8 +167,10 @@ def test_b08_nonfinite_on_one_side(pair: Pair) -> None:
     answer = diagnose(pair)
     assert answer.code == 1
     assert answer.status("layers.1.input_norm.out") == "NONFINITE"
-    (finding,) = answer.conclusion["findings"]
+    finding, handed = answer.conclusion["findings"]
     assert (finding["boundary"], finding["character"], finding["side"]) == ("layers.1.input_norm.out", "logic", "infer")
+    # The file of what was handed on was not edited: it holds the number.
+    assert (handed["boundary"], handed["cause"]["kind"], handed["side"]) == ("layers.1.q.out", "replay_altered", "infer")
 
 
 def test_b08_the_same_nan_on_both_sides_is_said_not_judged(pair: Pair) -> None:

@@ -16,7 +16,7 @@ from laying import Sample
 from msprobe_files import task_card
 from running import run_command
 
-PAIR = "qwen2-hf-vllm-clean"
+PAIR = "qwen3_moe-megatron_tp1-sglang-clean"
 Change = Callable[[Any], object]
 
 
@@ -79,8 +79,8 @@ SILENT = [{"kind": "by_hand", "values": {}, "text": " "}]
     ("change", "words"),
     [
         (lambda replay: replay["modules"].pop(), f"no verdict on modules of {MAPPING}: lm_head"),
-        (first_of("unknown", "would_decide", []), "unknown without saying what would decide: layers.0.attn_core"),
-        (first_of("unknown", "would_decide", SILENT), "unknown without saying what would decide: layers.0.attn_core"),
+        (first_of("unknown", "would_decide", []), "unknown without saying what would decide: layers.0.moe"),
+        (first_of("unknown", "would_decide", SILENT), "unknown without saying what would decide: layers.0.moe"),
         (first_of("rounding", "evidence", []), "verdicts without evidence: "),
         (put("mapping", "digest", value="0" * 64), f"from another mapping than {MAPPING}"),
         (put("train", "digest", value="0" * 64), f"is of another train dump than {RESULTS}"),

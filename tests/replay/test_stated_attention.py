@@ -48,7 +48,10 @@ def test_a_base_is_stated_in_three_places_and_not_where_angles_are_scaled(tmp_pa
 def test_windows_are_those_of_the_layers_that_slide(tmp_path: Path) -> None:
     found = stated(tmp_path, layer_types=["sliding_attention", "full_attention"], sliding_window=8)
     assert (window_of(found, "0"), window_of(found, "1"), window_of(found, "2")) == (8.0, INFINITE, None)
-    assert window_of(stated(tmp_path, sliding_window=8), "0") is None  # which layers slide is not said
+    assert window_of(stated(tmp_path, sliding_window=8), "1") == 8.0  # Mistral's: all of them
+    assert window_of(stated(tmp_path, sliding_window=8, max_window_layers=1), "0") is None  # which layers slide is not said
+    assert window_of(stated(tmp_path, sliding_window=8, attn_logit_softcapping=50.0), "0") is None
+    assert window_of(stated(tmp_path, sliding_window=8, use_sliding_window=False), "0") is None
     assert window_of(stated(tmp_path, layer_types=["sliding_attention"], sliding_window=None), "0") is None
 
 

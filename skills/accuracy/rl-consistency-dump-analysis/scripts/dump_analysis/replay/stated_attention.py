@@ -11,6 +11,14 @@ _HEAD = ("head_dim", "kv_channels")
 _BASE = ("rope_theta", "rotary_base")
 _SLIDING = "sliding_attention"
 _NONE = float("inf")
+# What configurations hold of models whose window is that of some layers, where they do not list which.
+_OF_SOME_LAYERS = (
+    "max_window_layers",
+    "sliding_window_pattern",
+    "_sliding_window_pattern",
+    "attn_logit_softcapping",
+    "cache_implementation",
+)
 
 
 def attention_constants(part: Mapping[str, Any]) -> dict[str, float]:
@@ -70,7 +78,7 @@ def _base(part: Mapping[str, Any]) -> float | None:
 def _windows(part: Mapping[str, Any]) -> dict[str, float]:
     kinds, window = part.get("layer_types"), _number(part, "sliding_window")
     if not isinstance(kinds, list):
-        of_some_layers = "max_window_layers" in part or "sliding_window_pattern" in part or part.get("use_sliding_window") is False
+        of_some_layers = part.get("use_sliding_window") is False or any(key in part for key in _OF_SOME_LAYERS)
         return {} if "sliding_window" not in part or of_some_layers else {"attention_window": window if window is not None else _NONE}
     if window is None and _SLIDING in kinds:
         return {}

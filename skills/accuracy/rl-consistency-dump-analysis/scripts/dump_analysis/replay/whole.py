@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
 from msprobe_files import release
 from msprobe_files.pt_archive import PtTensor
 
@@ -79,7 +80,21 @@ def replay_pair(
         modules.append(_module(one, judged, whole.recorded, attention_work.span_of(one.row, pair)))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
+    modules = _without_behind_bias(modules)
     return Replay(with_inputs(modules, inputs), [one.result for one in weights], calibration, inputs.edges.edges, inputs.untraced)
+
+
+def _without_behind_bias(modules: Sequence[ModuleReplay]) -> list[ModuleReplay]:
+    """Attention that was recomputed from values to which a bias is added after their modules handed it on: nothing is known of it."""
+    left = {one.module: told for one in modules for told in one.would_decide if told.kind == "replay_bias_left"}
+    found = []
+    for one in modules:
+        sources = [places.module_of(name) for name in one.span.start] if one.span is not None else []
+        why = next((left[name] for name in sources if name in left), None)
+        if why is not None and one.verdict == "logic":
+            one = msgspec.structs.replace(one, verdict="unknown", side="unknown", evidence=[], would_decide=[why])
+        found.append(one)
+    return found
 
 
 def _with_stated_cap(
