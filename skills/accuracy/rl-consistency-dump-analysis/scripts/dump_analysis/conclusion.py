@@ -22,6 +22,7 @@ from .artefacts.probe import Probe
 from .artefacts.replay_results import ReplayResults
 from .artefacts.semantic_mapping import SemanticMapping
 from .boundaries import INPUTS, made_by
+from .causes.ground import one_of_each_kind
 from .coverage import Coverage
 from .findings.compared import evidence
 from .findings.find import find
@@ -208,18 +209,9 @@ def _would_decide(
             wanted.append(word("decide_inputs", boundary=first.boundary))
         elif replay is None:
             wanted.append(word("decide_replay", boundary=first.boundary))
-    wanted += _by_kind([told for module in replay.modules for told in module.would_decide]) if replay is not None else []
+    wanted += one_of_each_kind([told for module in replay.modules for told in module.would_decide]) if replay is not None else []
     tensors, others = stated_summary.wanted(gaps, modules)
     wanted += [tensors] if tensors is not None else []
     if others and results.first_divergence is None:
         wanted.append(word("decide_gap", names=[gap.boundary for gap in others]))
     return wanted
-
-
-def _by_kind(told: Sequence[Worded]) -> list[Worded]:
-    """One sentence of each kind, and how many more there are."""
-    first: dict[str, Worded] = {}
-    for one in told:
-        first.setdefault(one.kind, one)
-    count = Counter(one.kind for one in {each.text: each for each in told}.values())
-    return [one if count[kind] == 1 else word("decide_and_more", first=one, n=count[kind] - 1) for kind, one in first.items()]

@@ -60,9 +60,7 @@ def _written(sums: _Sums) -> Local:
 def _sums(known: Replayed, other: Replayed, *, mirrored: bool) -> _Sums | None:
     """``mirrored``: the known side is infer, so that what is computed on the other's inputs stands for infer's record there."""
     mixed = other.work._replace(weights=known.work.weights, inputs=_inputs(known, other))
-    if _roles(known) != _roles(other):
-        return None
-    if not _alike(known.work, other.work):
+    if _roles(known) != _roles(other) or _size(known.work) != _size(other.work):
         return None
     trial, grid = known.best.trial, ulps.coarser((known.grid, other.grid)) or known.grid
     found = np.zeros(8)
@@ -94,10 +92,9 @@ def _inputs(known: Replayed, other: Replayed) -> tuple[Matrix, ...]:
     return tuple(own if role in ("table", "key_table") and own.rows == one.rows else one for role, own, one in given)
 
 
-def _alike(one: Work, two: Work) -> bool:
-    """Whether one's way of computing can run on what the other was handed: of one width, heads in the same roles."""
-    sizes = [(work.output.rows, work.output.columns, work.inputs[0].columns, work.heads.roles if work.heads else ()) for work in (one, two)]
-    return sizes[0] == sizes[1]
+def _size(work: Work) -> tuple[int, int, int]:
+    """What must be the same for one's way of computing to run on what the other was handed: padded columns, say, are not."""
+    return work.output.rows, work.output.columns, work.inputs[0].columns
 
 
 def _added(sums: Array, train: Array, infer: Array, inherited: Array, recorded: Array, grid: str) -> Array:

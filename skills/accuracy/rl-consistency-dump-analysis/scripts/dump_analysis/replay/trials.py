@@ -13,6 +13,7 @@ from dump_analysis.replay.modules import Work
 from dump_analysis.replay.recorded import CannotReplay, Matrix
 from dump_analysis.wording import word
 
+_NONE = (np.zeros((0, 0), bool), np.zeros((0, 0), bool))  # of a module that a trial does not fit
 _FALSE_ALARMS = 2e-6  # share of elements that the bounds of bounds.py leave out by chance
 _DEVIATIONS = 3.0  # of a count that chance makes
 
@@ -71,9 +72,6 @@ def stored_grid(output: Matrix) -> str:
 
 
 # --- trying ---
-
-
-_NONE = (np.zeros((0, 0), bool), np.zeros((0, 0), bool))
 
 
 def trials_of(work: Work, formula: Formula, configs: Sequence[Mapping[str, float]], grid: str) -> list[Trial]:
