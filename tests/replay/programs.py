@@ -136,9 +136,11 @@ def _normed(x: Tensor, gain: Tensor, to: torch.dtype, rounding: str, eps: float)
         mean = arithmetic.row_sum(x * x) / torch.tensor(float(x.shape[-1]))
         inverse = arithmetic.inverse_root(mean + eps).to(to).float()
         return ((x * inverse).to(to).float() * gain).to(to)
-    if rounding == "all_rounded":
-        mean = arithmetic.row_sum((x * x).to(to).float()) / torch.tensor(float(x.shape[-1]))
-        inverse = arithmetic.inverse_root((mean.to(to).float() + eps).to(to).float()).to(to).float()
+    if rounding in ("all_rounded", "all_rounded_and_root"):
+        mean = (arithmetic.row_sum((x * x).to(to).float()) / torch.tensor(float(x.shape[-1]))).to(to).float()
+        square = (mean + eps).to(to).float()
+        inverse = arithmetic.inverse_root(square) if rounding == "all_rounded" else 1.0 / square.sqrt().to(to).float()
+        inverse = inverse.to(to).float()
         return ((x * inverse).to(to).float() * gain).to(to)
     y = arithmetic.normalised(x, eps)
     if rounding.startswith("cast_to"):

@@ -30,7 +30,7 @@ from programs import (
 
 HALF = ["bfloat16", "float16"]
 Program = Callable[[str, int], Recorded]
-NORMS = ["cast_before_weight", "cast_after_weight", "rstd_rounded", "all_rounded"]
+NORMS = ["cast_before_weight", "cast_after_weight", "rstd_rounded", "all_rounded", "all_rounded_and_root"]
 ADDS = [f"{add}+{norm}" for add in ("add_rounded", "add_unrounded") for norm in NORMS[:2]]
 SUMS = ["stepwise", "stepwise_ends_first", "stepwise_branches_first", "rounded_once"]
 PRODUCTS = ["product_rounded", "product_float32"]

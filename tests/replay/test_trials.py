@@ -180,3 +180,15 @@ def test_a_grid_holds_for_all_blocks() -> None:
     assert trials.stored_grid(matrix("out", numbers, "float32")) == "float32"
     numbers[0, 0], numbers[-1, -1] = 1 + 2.0**-9, 1.0
     assert trials.stored_grid(matrix("out", np.clip(numbers, 2.0**-6, None), "float32")) == "float16"
+
+
+@pytest.mark.parametrize("stated", [{}, {"eps": 1e-5}])
+def test_a_constant_far_off_does_not_make_another_formula_right(stated: dict[str, float]) -> None:
+    """Would catch that the formula which comes nearest with the usual constants alone has its constant looked for."""
+    draw = np.random.default_rng(8)
+    x = to_format(0.02 * draw.standard_normal((TOKENS, WIDTH)) - 0.02, DTYPE)
+    gain = to_format(1.0 + 0.2 * draw.standard_normal(WIDTH), DTYPE)
+    made = work(("rms_norm", "layer_norm"), normed(x, gain, 0.01), (x,), {"weight": gain})
+    found = replay(made, stated)
+    assert (found.best.trial.formula.operator, found.best.outside) == ("rms_norm", 0)
+    assert found.constants["eps"].holds(0.01)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dump_analysis.artefacts.replay_results import Direction, Residual
 from dump_analysis.replay.formulas import FORMULAS, Given, Variant
 from dump_analysis.replay.heads import Heads
 from dump_analysis.replay.modules import Work
@@ -30,13 +31,14 @@ def _run(_given: Given) -> tuple[Any, ...]:
 def side(
     *, left: int = 0, variant: str = "a", function: str = "", fault: bool = False, eps: Constant | None = None, borrowed: bool = False,
     where: Where | None = EVERYWHERE, operator: str = "linear", stated: Mapping[str, float] | None = None, grid: str = "bfloat16",
+    residual: Residual | None = None,
 ) -> Replayed:  # fmt: skip
     """A side of 1000 elements, ``left`` of which nothing explains."""
     work = Work("entry", (), (operator,), OUTPUT, (), {}, "borrowed" if borrowed else "recorded", (), "pre_call")
     trial = Trial(FORMULAS[operator], Variant(variant, "", _run, function=function), {"eps": eps.value} if eps else {}, fault)
     holding = frozenset({variant}) if not left and not fault else frozenset()
     constants = {"eps": eps} if eps else {}
-    return Replayed(work, grid, Tried(trial, 1000, 990, left), holding, constants, dict(stated or {}), None, where if left else None)
+    return Replayed(work, grid, Tried(trial, 1000, 990, left), holding, constants, dict(stated or {}), residual, where if left else None)
 
 
 def eps(value: float) -> Constant:
@@ -100,6 +102,23 @@ def test_a_kernel_that_nothing_explains_is_no_fault() -> None:
     assert judged(OFF, side(), others=USUAL, single=True).verdict == "unknown"
     in_a_column = judged(side(left=10, where=ONE_COLUMN), side(), others=USUAL, single=True)
     assert (in_a_column.verdict, in_a_column.side) == ("logic", "train")
+
+
+def off_by(gain: float, left_over: float) -> Replayed:
+    """A side that nothing explains, of which a line with this gain leaves this share of the residual."""
+    line = Residual(against="truth", gain=gain, offset=0.0, stderr=1e-3, direction=Direction(500, 500), left_over=left_over)
+    return side(left=500, residual=line)
+
+
+def test_the_only_module_of_its_kind_is_off_where_others_vouch_for_its_kernel() -> None:
+    """Three that follow vouch for a record that is about what the formula makes; not for one that a line makes of it, as a scale would."""
+    near, halved, on_a_line = off_by(1.01, 0.9), off_by(0.5, 0.9), off_by(1.01, 0.1)
+    found = judged(near, side(), others=USUAL, single=True)
+    assert (found.verdict, found.side) == ("logic", "train")
+    assert judged(near, side(), others=USUAL[:2], single=True).verdict == "unknown"
+    for one in (halved, on_a_line, OFF):
+        assert judged(one, side(), others=USUAL, single=True).verdict == "unknown"
+        assert judged(one, side(), others=USUAL).verdict == "logic"
 
 
 def test_constants_that_both_allow_are_no_difference() -> None:
