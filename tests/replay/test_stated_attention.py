@@ -57,3 +57,14 @@ def test_windows_are_those_of_the_layers_that_slide(tmp_path: Path) -> None:
 
 def test_the_language_part_of_a_model_counts(tmp_path: Path) -> None:
     assert stated(tmp_path, vision_config={"rope_theta": 1.0}, text_config={"rope_theta": 1e6})["rope_theta"] == 1e6
+
+
+def test_a_scale_that_is_not_stated_is_that_of_the_head(tmp_path: Path) -> None:
+    """Where nothing says that another is computed with: latent attention and scaled angles bring factors of their own."""
+    plain = {"head_dim": 64, "rope_theta": 1e4}
+    assert stated(tmp_path, **plain)["attention_scale"] == 0.125
+    assert stated(tmp_path, **plain, query_pre_attn_scalar=256)["attention_scale"] == 0.0625
+    others: list[dict[str, Any]] = [{"kv_lora_rank": 512}, {"qk_rope_head_dim": 64}, {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}]
+    for other in others:
+        assert "attention_scale" not in stated(tmp_path, **plain, **other), other
+    assert "attention_scale" not in stated(tmp_path, head_dim=64)  # of a model without a base nothing is known
