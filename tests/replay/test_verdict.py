@@ -14,7 +14,8 @@ from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.replay.recorded import Matrix
 from dump_analysis.replay.residual import Where
 from dump_analysis.replay.trials import Trial, Tried
-from dump_analysis.replay.verdict import Judged, Norms, Weight, judge, norms_of
+from dump_analysis.replay.usual import Norms, norms_of
+from dump_analysis.replay.verdict import Judged, Weight, judge
 from dump_analysis.wording import word
 
 SIDES = ("train", "infer")
@@ -46,12 +47,13 @@ def eps(value: float) -> Constant:
 
 
 def judged(
-    train: Replayed | Unreplayed, infer: Replayed | Unreplayed, *weights: Weight, others: Sequence[Replayed] = (), single: bool = False
-) -> Judged:
-    """A pair among ``others``, which stand on each side and are of the same operator."""
+    train: Replayed | Unreplayed, infer: Replayed | Unreplayed, *weights: Weight, others: Sequence[Replayed] = (), single: bool = False,
+    stated: Mapping[str, Mapping[str, float]] | None = None,
+) -> Judged:  # fmt: skip
+    """A pair among ``others``, which stand on each side and are of the same operator; ``stated``: by each side's configuration."""
     norms: dict[str, Norms] = {}
     for label, one in (("train", train), ("infer", infer)):
-        norms[label] = norms_of([*others, *([one] if isinstance(one, Replayed) else [])])
+        norms[label] = norms_of([*others, *([one] if isinstance(one, Replayed) else [])], (stated or {}).get(label, {}))
     return judge(train, infer, weights, norms, single=single)
 
 
@@ -144,6 +146,24 @@ def test_another_function_in_one_layer_names_the_side() -> None:
     assert (found.verdict, found.side) == ("logic", "train")
 
 
+def capped(value: float) -> Replayed:
+    """A side that bounds its logits by this value where it hands them out."""
+    return side(operator="soft_capped_linear")._replace(constants={"soft_cap": Constant(value, (value * 0.999, value * 1.001), False)})
+
+
+def test_a_cap_that_one_side_applies_is_the_others_where_it_states_it() -> None:
+    """The other side may bound its logits after its head, where nothing is recorded: its configuration says whether it does."""
+    found = judged(capped(30.0), side())
+    assert (found.verdict, [said.kind for said in found.would_decide]) == ("unknown", ["replay_cap"])
+    same = judged(capped(30.0), side(), stated={"infer": {"soft_cap": 30.0}})
+    assert (same.verdict, [said.kind for said in same.evidence], same.would_decide) == ("same", ["replay_cap_stated"], ())
+    for stated in ({"infer": {"soft_cap": 50.0}}, {"train": {"soft_cap": 30.0}}):
+        assert judged(capped(30.0), side(), stated=stated).verdict == "unknown"
+    assert judged(side(), capped(30.0), stated={"train": {"soft_cap": 30.0}}).verdict == "same"
+    assert judged(capped(30.0), capped(30.0)).verdict == "same"
+    assert judged(capped(30.0), side(), WEIGHT, stated={"infer": {"soft_cap": 30.0}}).verdict == "logic"
+
+
 def turning(function: str, laid_out: str | None) -> Replayed:
     """A side that turns pairs as ``function`` says, and recorded a table laid out for another or the same, or none."""
     one = side(operator="rotary", function=function)
@@ -189,8 +209,8 @@ def test_evidence_of_weights_stands_beside_what_follows_from_them() -> None:
 
 def test_norms_hold_what_most_modules_say() -> None:
     """Half of the modules is not most."""
-    few = norms_of([side(eps=eps(1e-6), operator="rms_norm"), side(eps=eps(1e-5), operator="rms_norm")])
+    few = norms_of([side(eps=eps(1e-6), operator="rms_norm"), side(eps=eps(1e-5), operator="rms_norm")], {})
     assert (few.untrusted, few.constants) == (frozenset(), {})
-    most = norms_of([*(side(eps=eps(1e-6), operator="rms_norm") for _ in range(3)), side(left=9, operator="rms_norm")])
+    most = norms_of([*(side(eps=eps(1e-6), operator="rms_norm") for _ in range(3)), side(left=9, operator="rms_norm")], {})
     assert most.constants == {("rms_norm", "eps"): 1e-6}
     assert np.isclose(most.constants["rms_norm", "eps"], 1e-6)

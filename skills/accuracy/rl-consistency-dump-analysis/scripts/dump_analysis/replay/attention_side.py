@@ -29,11 +29,7 @@ def replay_attentions(files: Files, pair: Pair, row: Row, stated: Mapping[str, M
 
 def _values(one: Replayed | Unreplayed) -> dict[str, float]:
     """The constants that explain a side."""
-    return (
-        {name: found.value for name, found in one.constants.items()}
-        if isinstance(one, Replayed) and (one.explained or one.plausible)
-        else {}
-    )
+    return {name: found.value for name, found in one.constants.items()} if isinstance(one, Replayed) and one.follows else {}
 
 
 def _side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float], hints: Mapping[str, float]) -> Replayed | Unreplayed:

@@ -15,6 +15,7 @@ from dump_analysis.wording import word
 LESS_ONE = "1+w"  # the function of a variant that adds one to the gains that it is given
 _GAINS = ("norm_weight", "weight")  # of a norm inside a linear, of a norm
 _SIDES = ("train", "infer")
+_ROUNDED_SUM = "add_rounded+"  # in a variant's name: the sum of two inputs is rounded first, as an addition of its own leaves it
 
 
 def gains_agree(train: Replayed, infer: Replayed) -> Worded | None:
@@ -62,6 +63,24 @@ def function_of(one: Replayed) -> tuple[str, str]:
 def without_offset(name: str) -> str:
     """A variant's name without whether its gains are stored less one."""
     return name.replace(f"{LESS_ONE}+", "")
+
+
+def without_rounded_sum(variant: str) -> str:
+    """A variant's name as that of one input, which somebody else may have summed and rounded."""
+    return variant.replace(_ROUNDED_SUM, "")
+
+
+def chosen(train: Replayed, infer: Replayed) -> tuple[str, str]:
+    """The variants of both sides as they are told apart: one that explains both where there is one, with the format where that differs."""
+    one, two = (without_rounded_sum(side.best.trial.variant.name) for side in (train, infer))
+    held = [{without_rounded_sum(name) for name in side.holding} for side in (train, infer)]
+    if one != two and one in held[1]:
+        two = one
+    elif one != two and two in held[0]:
+        one = two
+    if train.grid != infer.grid:
+        return f"{one} {train.grid}", f"{two} {infer.grid}"
+    return one, two
 
 
 def _adds_one(one: Replayed) -> bool:

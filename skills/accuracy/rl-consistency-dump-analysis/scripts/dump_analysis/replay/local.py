@@ -13,12 +13,12 @@ from dump_analysis import floats, ulps
 from dump_analysis.artefacts.replay_results import Local
 from dump_analysis.floats import Array, shown
 from dump_analysis.replay.blocks import blocks
+from dump_analysis.replay.conventions import without_rounded_sum
 from dump_analysis.replay.formulas import Given, Variant
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.one_side import Replayed
 from dump_analysis.replay.recorded import CannotReplay, Matrix
 from dump_analysis.replay.trials import Trial
-from dump_analysis.replay.verdict import without_rounded_sum
 
 _DIGITS = 6  # of estimates
 

@@ -54,6 +54,11 @@ class Replayed(NamedTuple):
         """Whether no variant explains the record, but what is left looks like rounding and nothing else."""
         return not self.best.explains and self.noise is not None and self.noise.is_rounding
 
+    @property
+    def follows(self) -> bool:
+        """Whether a variant explains the record, or what is left of it is rounding."""
+        return self.explained or self.plausible
+
 
 class Unreplayed(NamedTuple):
     """A side that was not recomputed, and why."""

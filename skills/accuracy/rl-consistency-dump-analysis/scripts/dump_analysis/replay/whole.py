@@ -24,10 +24,10 @@ from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_
 from dump_analysis.replay.naming import named
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed, replay
 from dump_analysis.replay.recorded import CannotReplay
-from dump_analysis.replay.verdict import Weight, chosen
+from dump_analysis.replay.usual import norms_of
+from dump_analysis.replay.verdict import Weight
 from dump_analysis.sides import Side
 from dump_analysis.tensors import Files
-from dump_analysis.wording import word
 
 _SIDES = ("train", "infer")
 _REUSED_BYTES = 31 << 20  # of what a block needs at a time
@@ -69,14 +69,14 @@ def replay_pair(
         found.append(_both_sides(whole, pair, row, stated))
         advance()
     inputs = inputs_of(pair, [(one.row, one.sides) for one in found], stated)
-    norms = {label: verdict.norms_of([side for one in found if isinstance(side := one.sides[label], Replayed)]) for label in _SIDES}
+    replayed = {label: [side for one in found if isinstance(side := one.sides[label], Replayed)] for label in _SIDES}
+    norms = {label: norms_of(sides, stated.get(label, {})) for label, sides in replayed.items()}
     modules = []
     for one in found:
         names = _weights_of(pair, one.row, one.sides)
         own = [_weight_of(each) for each in weights if (each.unequal or each.stores_one_more) and each.result.name in names]
         single = layer_of(one.row.boundary) is None
         judged = verdict.judge(one.sides["train"], one.sides["infer"], own, norms, single=single)
-        judged = _with_stated_cap(judged, one.sides, stated)
         modules.append(_module(one, judged, whole.recorded, attention_work.span_of(one.row, pair)))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
@@ -95,21 +95,6 @@ def _without_behind_bias(modules: Sequence[ModuleReplay]) -> list[ModuleReplay]:
             one = msgspec.structs.replace(one, verdict="unknown", side="unknown", evidence=[], would_decide=[why])
         found.append(one)
     return found
-
-
-def _with_stated_cap(
-    judged: verdict.Judged, sides: Mapping[str, Replayed | Unreplayed], stated: Mapping[str, Mapping[str, float]]
-) -> verdict.Judged:
-    """One side bounds its logits in the module that hands them out, the other after it, where nothing is recorded, as its configuration
-    states: the same function."""
-    left = next((told for told in judged.would_decide if told.kind == "replay_cap"), None)
-    if left is None or judged.verdict != "unknown":
-        return judged
-    side, value = sides[left.values["side"]], stated.get(left.values["other"], {}).get("soft_cap")
-    if value is None or not isinstance(side, Replayed) or not side.constants["soft_cap"].holds(value):
-        return judged
-    told = word("replay_cap_stated", side=left.values["side"], other=left.values["other"], value=value)
-    return verdict.Judged("same", "unknown", (*judged.evidence, told), ())
 
 
 def _weight_of(one: weights_compared.Compared) -> Weight:
@@ -155,7 +140,7 @@ def _module(one: _Pair, judged: verdict.Judged, recorded: Mapping[str, Mapping[s
     train, infer = one.sides["train"], one.sides["infer"]
     names = {"train": "", "infer": ""}
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and train.explained and infer.explained:
-        names["train"], names["infer"] = chosen(train, infer)
+        names["train"], names["infer"] = conventions.chosen(train, infer)
     operator = next((side.best.trial.formula.operator for side in one.sides.values() if isinstance(side, Replayed)), None)
     added = None
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and judged.verdict in ("rounding", "logic"):

@@ -1,0 +1,66 @@
+"""Records that nothing explains: whether they deviate, or whether their kernel is one that nobody has written down."""
+
+from dump_analysis.artefacts.common import Worded
+from dump_analysis.replay.noise import GROSS
+from dump_analysis.replay.one_side import Replayed
+from dump_analysis.replay.usual import Norms
+from dump_analysis.wording import word
+
+_NEARLY = 0.1  # gain
+_FEW = 16  # tokens or columns that are listed
+
+
+def unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
+    """Whether what nothing explains may be a kernel, or a function, that nobody has written down, or a weight that is another."""
+    if one.work.guessed:
+        return True
+    if one.best.explains:
+        return False
+    usual = norms.noises.get(one.best.trial.formula.operator)
+    if usual is not None and (one.noise is None or one.noise.rms < GROSS * usual):
+        return True
+    # What comes nearest is an accident where nothing fits: a module that may be of a kind that is computed rightly elsewhere is known.
+    kinds = [one.best.trial.formula.operator, *one.work.operators]
+    if kinds[0] in norms.untrusted and not any(kind in norms.functions for kind in kinds[1:]):
+        return True
+    vouched = any(kind in norms.vouched for kind in kinds)
+    return single and not _in_one_place(one) and not (vouched and _is_nearly_right(one))
+
+
+def _is_nearly_right(one: Replayed) -> bool:
+    """Whether a record is about what the formula makes, and no line of it: another function, a scale after it, would not be."""
+    left = one.residual
+    return left is not None and abs(left.gain - 1.0) < _NEARLY and left.left_over > 0.5
+
+
+def _in_one_place(one: Replayed) -> bool:
+    """Whether a few tokens or columns of many hold what nothing explains, and little else: no kernel errs so."""
+    if one.where is None:
+        return False
+    tokens, columns = len(one.where.tokens), len(one.where.columns)
+    few = any(touched * 4 <= of and of >= 4 for touched, of in ((tokens, one.where.of_tokens), (columns, one.where.of_columns)))
+    return few and one.where.of_tokens > 1 and 2 * one.best.outside >= tokens * columns
+
+
+def told(label: str, one: Replayed) -> tuple[Worded, ...]:
+    best = one.best
+    if best.explains:
+        return (word("replay_mistake", side=label, variant=best.trial.variant.name, of=best.of),)
+    first = word(
+        "replay_unexplained", side=label, unexplained=best.outside, of=best.of, operator=best.trial.formula.operator,
+        variant=best.trial.variant.name,
+    )  # fmt: skip
+    if one.where is None:
+        return (first,)
+    tokens, columns = one.where.tokens, one.where.columns
+    if len(tokens) < one.where.of_tokens and len(tokens) <= _FEW:
+        return first, word("replay_only_tokens", side=label, tokens=list(tokens), of=one.where.of_tokens)
+    if len(columns) < one.where.of_columns and len(columns) <= _FEW:
+        return first, word("replay_only_columns", side=label, columns=list(columns), of=one.where.of_columns)
+    return (first,)
+
+
+def would_decide(label: str, one: Replayed) -> Worded:
+    if one.work.guessed:
+        return word("replay_guessed", side=label, entry=one.work.entry)
+    return word("replay_kernel", side=label, operator=one.best.trial.formula.operator)
