@@ -23,12 +23,15 @@ ALTERED: dict[str, tuple[str, list[int], list[int], float | None]] = {
 }
 
 
-def replayed(dumped: Dumped, folder: Path, *, proposed: bool = False) -> ReplayResults:
+def replayed(dumped: Dumped, folder: Path, *, proposed: bool = False, stated: dict[str, float] | None = None) -> ReplayResults:
     """Stages 2 and 4; with the mapping that is written by hand, or the one that the dumps tell."""
     (folder / "rows.json").write_text(json.dumps(mapping.rows(dumped.on)))
+    files = {side: folder / f"{side}.json" for side in stated or {}}
+    for side, file in files.items():
+        file.write_text(json.dumps({"embedding_multiplier": (stated or {})[side]}))
     train, infer = pipeline.open_pair([str(dumped.train)], [str(dumped.infer)])
     full, _ = pipeline.mapping_step(train, infer, None if proposed else folder / "rows.json")
-    results, told = pipeline.replay_step(train, infer, full, "0" * 64, folder / pipeline.REPLAY, {}, quiet=True)
+    results, told = pipeline.replay_step(train, infer, full, "0" * 64, folder / pipeline.REPLAY, files, quiet=True)
     assert told.warnings == []
     return results
 
@@ -226,3 +229,34 @@ def test_inputs_that_are_nowhere_are_said_to_be_missing(toys: Toys, tmp_path: Pa
     assert [(told.kind, told.values["side"]) for told in module.would_decide] == [("replay_overwritten", "infer")]
     assert "in-place update" in module.would_decide[0].text
     assert not of(results, "logic")
+
+
+@pytest.mark.parametrize("scaling", SIDES)
+@pytest.mark.parametrize(
+    ("stated", "wrong"),
+    [
+        ({"train": 7.0625, "infer": 7.0625}, "other"),
+        ({"train": 1.0, "infer": 1.0}, "own"),
+        ({}, "unknown"),
+        ({"train": 7.0625, "infer": 1.0}, "unknown"),  # each as it states, or each against it
+    ],
+    ids=["both state it", "neither has it", "nothing is stated", "two are stated"],
+)
+def test_embeddings_that_one_side_alone_scales_before_its_first_layer(
+    toys: Toys, tmp_path: Path, scaling: Side, stated: dict[str, float], wrong: str
+) -> None:
+    """Neither side's modules are wrong: its own configuration says which side hands on what it should not."""
+    on = Switches((("stream_scaled", 0),))
+    dumped = toys.both(train=on) if scaling == "train" else toys.both(infer=on)
+    other = "infer" if scaling == "train" else "train"
+    logic = of(replayed(dumped, tmp_path, stated=stated), "logic")
+    assert set(logic) == {"layers.0.input_norm"}
+    assert logic["layers.0.input_norm"].side == {"other": other, "own": scaling}.get(wrong, "unknown")
+
+
+@pytest.mark.parametrize("proposed", [False, True])
+def test_embeddings_that_both_sides_scale_are_no_finding(toys: Toys, tmp_path: Path, proposed: bool) -> None:
+    on = Switches((("stream_scaled", 0),))
+    results = replayed(toys.both(on, on), tmp_path, proposed=proposed, stated={"train": 7.0625, "infer": 7.0625})
+    assert of(results, "logic") == {}
+    assert altered(results) == []

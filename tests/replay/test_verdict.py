@@ -146,22 +146,29 @@ def test_another_function_in_one_layer_names_the_side() -> None:
     assert (found.verdict, found.side) == ("logic", "train")
 
 
-def capped(value: float) -> Replayed:
-    """A side that bounds its logits by this value where it hands them out."""
-    return side(operator="soft_capped_linear")._replace(constants={"soft_cap": Constant(value, (value * 0.999, value * 1.001), False)})
+def ended(operator: str, name: str, value: float) -> Replayed:
+    """A side that bounds or scales its logits by this value where it hands them out."""
+    return side(operator=operator)._replace(constants={name: Constant(value, (value * 0.999, value * 1.001), False)})
 
 
-def test_a_cap_that_one_side_applies_is_the_others_where_it_states_it() -> None:
-    """The other side may bound its logits after its head, where nothing is recorded: its configuration says whether it does."""
-    found = judged(capped(30.0), side())
-    assert (found.verdict, [said.kind for said in found.would_decide]) == ("unknown", ["replay_cap"])
-    same = judged(capped(30.0), side(), stated={"infer": {"soft_cap": 30.0}})
-    assert (same.verdict, [said.kind for said in same.evidence], same.would_decide) == ("same", ["replay_cap_stated"], ())
-    for stated in ({"infer": {"soft_cap": 50.0}}, {"train": {"soft_cap": 30.0}}):
-        assert judged(capped(30.0), side(), stated=stated).verdict == "unknown"
-    assert judged(side(), capped(30.0), stated={"train": {"soft_cap": 30.0}}).verdict == "same"
-    assert judged(capped(30.0), capped(30.0)).verdict == "same"
-    assert judged(capped(30.0), side(), WEIGHT, stated={"infer": {"soft_cap": 30.0}}).verdict == "logic"
+@pytest.mark.parametrize(("operator", "name"), [("soft_capped_linear", "soft_cap"), ("scaled_linear", "logits_scale")])
+def test_what_one_side_does_to_its_logits_the_other_does_where_it_states_it(operator: str, name: str) -> None:
+    """The other side may bound or scale its logits after its head, where nothing is recorded: its configuration says whether it does."""
+    one = ended(operator, name, 30.0)
+    found = judged(one, side())
+    assert (found.verdict, [said.kind for said in found.would_decide]) == ("unknown", [f"replay_{name}"])
+    same = judged(one, side(), stated={"infer": {name: 30.0}})
+    assert (same.verdict, [said.kind for said in same.evidence], same.would_decide) == ("same", [f"replay_{name}_stated"], ())
+    for stated in ({"infer": {name: 50.0}}, {"train": {name: 30.0}}):
+        assert judged(one, side(), stated=stated).verdict == "unknown"
+    assert judged(side(), one, stated={"train": {name: 30.0}}).verdict == "same"
+    assert judged(one, one).verdict == "same"
+    assert judged(one, side(), WEIGHT, stated={"infer": {name: 30.0}}).verdict == "logic"
+
+
+def test_logits_bounded_on_one_side_and_scaled_on_the_other_are_not_the_same() -> None:
+    found = judged(ended("soft_capped_linear", "soft_cap", 30.0), ended("scaled_linear", "logits_scale", 0.5))
+    assert (found.verdict, found.side) == ("logic", "unknown")
 
 
 def turning(function: str, laid_out: str | None) -> Replayed:

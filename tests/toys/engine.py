@@ -242,9 +242,10 @@ class Qwen2Model(nn.Module):
         self.layers = nn.ModuleList(Qwen2DecoderLayer(made, layer, on, rotary) for layer in range(LAYERS))
         self.norm = RMSNorm(made["final_norm.weight"])
         self.norm.gain_offset = float(on.has("gain_less_one"))
+        self.on = on
 
     def forward(self, input_ids: Tensor, positions: Tensor) -> Tensor:
-        hidden_states, residual = self.embed_tokens(input_ids), None
+        hidden_states, residual = weights.scaled(self.embed_tokens(input_ids), self.on), None
         for layer in self.layers:
             hidden_states, residual = layer(positions, hidden_states, residual)
         normed: Tensor = self.norm(hidden_states, residual)[0]

@@ -86,6 +86,7 @@ _LIST = [
     Switch("padded", "setting", "", "four padding tokens stand before the prompt and are masked; the mapping cuts their rows off"),
     Switch("window", "setting", "", "attention of layer N looks back over 8 keys"),
     Switch("embedding_scaled", "setting", "", "embeddings are multiplied by 7.0625, the square root of 50 in bfloat16"),
+    Switch("stream_scaled", "setting", "", "embeddings are multiplied by 7.0625 between their module and the first layer"),
     Switch("log_probs", "setting", "", "log-probabilities of the prompt are made of the logits of all tokens but the last"),
     Switch("gain_less_one", "setting", "", "gains of norms are stored less one, which is added when they are used"),
     Switch("bias_handed_on", "setting", "", "q, k and v hand their biases on with their outputs, and attention adds them"),

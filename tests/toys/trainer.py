@@ -202,7 +202,7 @@ class Qwen2Model(nn.Module):
         self.on = on
 
     def forward(self, input_ids: Tensor, position_ids: Tensor) -> dict[str, Tensor]:
-        hidden_states = self.embed_tokens(input_ids)
+        hidden_states = weights.scaled(self.embed_tokens(input_ids), self.on)
         position_embeddings = self.rotary_emb(hidden_states, position_ids)
         for at, layer in enumerate(self.layers):
             mask = weights.attention_mask(input_ids.shape[1], self.on, at)[None, None]

@@ -67,6 +67,11 @@ def embedding_multiplier(on: Switches) -> float | None:
     return 7.0625 if on.has("embedding_scaled") else None
 
 
+def scaled(hidden_states: Tensor, on: Switches) -> Tensor:
+    """What the first layer is handed of the embeddings."""
+    return (hidden_states.float() * 7.0625).to(hidden_states.dtype) if on.has("stream_scaled") else hidden_states
+
+
 def attention_mask(tokens: int, on: Switches, layer: int) -> Tensor:
     """Which keys each token sees in one layer: bool [tokens, tokens]."""
     window = None

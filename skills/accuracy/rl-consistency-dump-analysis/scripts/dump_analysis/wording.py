@@ -1041,13 +1041,21 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side} does not add 1 to a gain that is stored without it: the offset is not applied",
         "{side} 没有给不含 1 的增益加 1：偏移没有用上",
     ),
-    "replay_cap": (
+    "replay_soft_cap": (
         "{side} bounds its logits in this module, {other} does not: whether {other} does so after it",
         "{side} 在该模块内对 logits 做软截断，{other} 没有：取决于 {other} 是否在其后做",
     ),
-    "replay_cap_stated": (
+    "replay_soft_cap_stated": (
         "{side} bounds its logits in this module; {other}, whose configuration states the same bound {value}, after it",
         "{side} 在该模块内对 logits 做软截断；{other} 的配置写明同样的截断 {value}，在其后进行",
+    ),
+    "replay_logits_scale": (
+        "{side} scales its logits in this module, {other} does not: whether {other} does so after it",
+        "{side} 在该模块内缩放 logits，{other} 没有：取决于 {other} 是否在其后做",
+    ),
+    "replay_logits_scale_stated": (
+        "{side} scales its logits in this module; {other}, whose configuration states the same scale {value}, after it",
+        "{side} 在该模块内缩放 logits；{other} 的配置写明同样的比例 {value}，在其后进行",
     ),
     "replay_unexplained": (
         (
@@ -1285,6 +1293,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "replay_altered": (
         "{side}: {input} is not what was handed on: {where} it is {sources} {how}",
         "{side}：{input} 与上游交出的值不同：{where}它是 {sources} {how}",
+    ),
+    "replay_not_altered": (
+        "{side} hands on as it is what its own configuration, and the other side, multiplies by {gain}: there {sources}",
+        "{side} 原样交出了其自身配置与另一侧都要乘以 {gain} 的值：另一侧为 {sources}",
     ),
     "replay_everywhere": ("in all of its elements", "全部元素中"),
     "replay_in_tokens": ("in tokens {tokens} of {of}, and nowhere else,", "仅在 {of} 个 token 中的 {tokens}，"),

@@ -5,27 +5,31 @@ explain it is weighed first: the other side may do the same, or other layers of 
 of a value that was altered itself.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msprobe_files.operands import Operand
 
-from dump_analysis.artefacts.common import SideName
+from dump_analysis.artefacts.common import FindingSide, SideName
 from dump_analysis.artefacts.semantic_mapping import Row
 from dump_analysis.boundaries import INPUTS, layer_of, place_of
 from dump_analysis.mapping.recorded.nodes import Node
+from dump_analysis.replay import places
 from dump_analysis.replay.changed import Change
 from dump_analysis.replay.flow import Flow
 from dump_analysis.replay.origins import Origin
 from dump_analysis.replay.traced import Traced
 
 SIDES: tuple[SideName, SideName] = ("train", "infer")
+_SCALE = "scale"  # the constant of an embedding
+_CLOSE = 2.0**-8  # relative: of a scale that is stated and one that was rounded
 _FAR = 4  # modules between an altered value and the mapped value that it leads to
 
 
 class Altered(NamedTuple):
     """A value that was altered on its way to a module. ``boundary``: the first mapped value that holds it, else the first that is made of
-    it. ``origin``: what it should be; without ``change`` all of it is ``gain`` times that.
+    it. ``origin``: what it should be; without ``change`` all of it is ``gain`` times that. ``wrong``: the side that is in the wrong.
     """
 
     node: Node
@@ -34,6 +38,7 @@ class Altered(NamedTuple):
     input: str
     sources: tuple[str, ...]
     origin: Origin
+    wrong: FindingSide
 
     @property
     def change(self) -> Change | None:
@@ -52,16 +57,19 @@ class Mapped(NamedTuple):
 
 
 class View(NamedTuple):
-    """What is known of both sides, by label."""
+    """What is known of both sides, by label. ``stated``: the constants of their configurations."""
 
     flows: Mapping[str, Flow]
     found: Mapping[str, Sequence[Traced]]
     mapped: Mapping[str, Mapped]
+    stated: Mapping[str, Mapping[str, float]]
 
 
-def view_of(rows: Sequence[Row], flows: Mapping[str, Flow], found: Mapping[str, Sequence[Traced]]) -> View:
+def view_of(
+    rows: Sequence[Row], flows: Mapping[str, Flow], found: Mapping[str, Sequence[Traced]], stated: Mapping[str, Mapping[str, float]]
+) -> View:
     """``rows``: of boundaries, in their order; ``found``: where the inputs of each side came from."""
-    return View(flows, found, {label: _mapped(flow, rows) for label, flow in flows.items()})
+    return View(flows, found, {label: _mapped(flow, rows) for label, flow in flows.items()}, stated)
 
 
 def operand_of(row: Row, label: str) -> Operand:
@@ -115,11 +123,14 @@ def _altered(view: View, label: SideName, one: Traced) -> Altered | None:
     row = _row_of(view, label, one)
     if row is None or one.node is None:
         return None
-    if not (_is_strange(view, label, one, row) if one.origin.change is not None else _is_stray(view, label, one, row)):
+    wrong: FindingSide = label
+    if one.origin.change is None and _is_scaled_alone(view, label, one):
+        wrong = _against_its_configuration(view, label, one)
+    elif not (_is_strange(view, label, one, row) if one.origin.change is not None else _is_stray(view, label, one, row)):
         return None
     flow = view.flows[label]
     names = tuple(name for source in one.origin.sources for name in flow.names_of(source))
-    return Altered(one.node, label, row.boundary, flow.recorded_as(one.recorded.record.name)[0], names, one.origin)
+    return Altered(one.node, label, row.boundary, flow.recorded_as(one.recorded.record.name)[0], names, one.origin, wrong)
 
 
 def _row_of(view: View, label: SideName, one: Traced) -> Row | None:
@@ -172,6 +183,28 @@ def _counterparts(view: View, label: SideName, one: Traced, row: Row) -> list[Tr
         entries = {place.record.entry for place in flow.places_of(operand_of(row, other))}
         nodes = {taken.node for taken in found if taken.recorded.spot.entry in entries and taken.node is not None}
     return [taken for taken in found if taken.node in nodes]
+
+
+def _is_scaled_alone(view: View, label: SideName, one: Traced) -> bool:
+    """Whether a side multiplies its embeddings, and the other, which holds the same ones, hands them on as they are."""
+    other = _other(label)
+    if other not in view.flows or not _is_embedding(view, label, one):
+        return False
+    return not any(taken.altered and _is_embedding(view, other, taken) for taken in view.found[other])
+
+
+def _is_embedding(view: View, label: SideName, one: Traced) -> bool:
+    """Whether a value is made of the embeddings alone."""
+    held = view.mapped[label].holding.get(one.origin.sources[0], ()) if len(one.origin.sources) == 1 else ()
+    return any(row.boundary == places.EMBEDDING for row in held)
+
+
+def _against_its_configuration(view: View, label: SideName, one: Traced) -> FindingSide:
+    """Which of a side that multiplies its embeddings and one that does not computes otherwise than its own configuration states."""
+    gains = {label: one.origin.gain or 1.0, _other(label): 1.0}
+    stated = {side: view.stated.get(side, {}).get(_SCALE) for side in SIDES}
+    wrong = [side for side, value in stated.items() if value is not None and not math.isclose(value, gains[side], rel_tol=_CLOSE)]
+    return wrong[0] if len(wrong) == 1 else "unknown"
 
 
 def _is_stray(view: View, label: SideName, one: Traced, row: Row) -> bool:

@@ -20,7 +20,7 @@ from dump_analysis.mapping.recorded.nodes import Node
 from dump_analysis.replay import places
 from dump_analysis.replay.alterations import Altered, operand_of
 from dump_analysis.replay.changed import difference
-from dump_analysis.replay.edges import Edges, edges_of, with_findings
+from dump_analysis.replay.edges import Edges, Stated, edges_of, with_findings
 from dump_analysis.replay.flow import Flow, flows_of
 from dump_analysis.replay.modules import Pair
 from dump_analysis.replay.one_side import Replayed, Unreplayed, replay
@@ -32,7 +32,6 @@ from dump_analysis.sides import Side
 from dump_analysis.tensors import SumStream
 from dump_analysis.wording import word
 
-Stated = Mapping[str, Mapping[str, float]]  # side -> constants by name
 Sided = dict[str, Replayed | Unreplayed]
 
 
@@ -56,7 +55,7 @@ def inputs_of(pair: Pair, found: Sequence[tuple[Row, Sided]], stated: Stated) ->
             both[label] = again.replayed
             told.setdefault(places.module_of(row.boundary), []).extend(again.told)
     made = {(row.boundary, label): one for row, both in found for label, one in both.items()}
-    edges = edges_of([row for row, _ in found], flows, taken, made)
+    edges = edges_of([row for row, _ in found], flows, taken, made, stated)
     for row, both, label, one in _unexplained(found) if flows else ():
         both[label] = _of_altered(flows[label], pair, row, one, edges.altered, stated.get(label, {})) or one
         names = _made_of(flows[label], row) if both[label] is one and places.is_between(row.boundary) else []
@@ -103,7 +102,8 @@ def _of_altered(
         return None
     operands = [operand_of(pair.rows[name], flow.label) for name in before.boundaries]
     side = pair.side(flow.label)
-    for inputs in (partial(_as_added, flow, side, row, operands, own), partial(_as_handed_on, flow, side, operands, own)):
+    ways = (_as_handed_on, _as_multiplied)
+    for inputs in (partial(_as_added, flow, side, row, operands, own), *(partial(way, flow, side, operands, own) for way in ways)):
         try:
             given = inputs()
             found = replay(was.work._replace(inputs=given), stated) if given else None
@@ -137,6 +137,18 @@ def _as_handed_on(flow: Flow, side: Side, operands: Sequence[Operand], altered: 
         return ()
     return tuple(
         _before(flow, were[node]) if node in were else value_of(flow.files, side, operand)
+        for node, operand in zip(nodes, operands, strict=True)
+    )
+
+
+def _as_multiplied(flow: Flow, side: Side, operands: Sequence[Operand], altered: Sequence[Altered]) -> tuple[Matrix, ...]:
+    """What the mapping says, with what was made of it by a number where that is handed on; none where no such value is among them."""
+    made = {one.origin.sources[0]: one.node for one in altered if one.change is None}
+    nodes = [flow.nodes_in(operand)[0] if operand.combine is None and flow.nodes_in(operand) else None for operand in operands]
+    if not any(node in made for node in nodes):
+        return ()
+    return tuple(
+        flow.matrix(made[node]) if node in made else value_of(flow.files, side, operand)
         for node, operand in zip(nodes, operands, strict=True)
     )
 

@@ -18,6 +18,7 @@ from dump_analysis.replay.traced import Traced
 from dump_analysis.wording import word
 
 Made = Mapping[tuple[str, str], Replayed | Unreplayed]  # (boundary, side) -> what recomputing its value showed
+Stated = Mapping[str, Mapping[str, float]]  # side -> constants by name
 _ATTENTION = ".attn_core.out"
 _BY_OPERATOR: dict[str, How] = {"residual_add": "sum", "gated_activation": "product", "activation": "product", "embedding": "product"}
 # How a change is told that has no one factor.
@@ -34,9 +35,9 @@ class Edges(NamedTuple):
     elsewhere: list[Elsewhere]
 
 
-def edges_of(rows: Sequence[Row], flows: Mapping[str, Flow], found: Mapping[str, Sequence[Traced]], made: Made) -> Edges:
+def edges_of(rows: Sequence[Row], flows: Mapping[str, Flow], found: Mapping[str, Sequence[Traced]], made: Made, stated: Stated) -> Edges:
     """Edges of both sides and what was altered. ``made``: what recomputing the values between modules has shown."""
-    view = view_of(rows, flows, found)
+    view = view_of(rows, flows, found, stated)
     altered = altered_of(view)
     convicted = {(one.side, one.input): one for one in altered}
     edges = [_edge(view, label, one, convicted, made) for label in SIDES if label in flows for one in found[label]]
@@ -87,20 +88,22 @@ def _written(altered: Altered) -> AlteredEdge:
 
 def with_findings(modules: Sequence[ModuleReplay], edges: Edges) -> list[ModuleReplay]:
     """The verdicts with what was altered on the way to each module, or taken from elsewhere: logic, on the side whose dump proves it."""
-    found: dict[str, list[tuple[SideName, Worded]]] = {}
+    found: dict[str, list[tuple[FindingSide, Worded]]] = {}
     for altered in edges.altered:
-        found.setdefault(places.module_of(altered.boundary), []).append((altered.side, said_of(altered)))
+        against = altered.wrong not in ("unknown", altered.side)
+        told = word("replay_not_altered", side=altered.wrong, sources=list(altered.sources), gain=altered.gain) if against else None
+        found.setdefault(places.module_of(altered.boundary), []).append((altered.wrong, told or said_of(altered)))
     for taken in edges.elsewhere:
         told = word("replay_elsewhere", side=taken.side, input=taken.input, held=taken.held, usual=taken.usual)
         found.setdefault(places.module_of(taken.boundary), []).append((taken.side, told))
     return [_convicted(module, found.get(module.module, [])) for module in modules]
 
 
-def _convicted(module: ModuleReplay, told: Sequence[tuple[SideName, Worded]]) -> ModuleReplay:
+def _convicted(module: ModuleReplay, told: Sequence[tuple[FindingSide, Worded]]) -> ModuleReplay:
     if not told:
         return module
-    sides = {side for side, _ in told} | ({module.side} if module.verdict == "logic" and module.side != "unknown" else set())
-    side: FindingSide = "both" if len(sides) > 1 else told[0][0]
+    sides = ({side for side, _ in told} | ({module.side} if module.verdict == "logic" else set())) - {"unknown"}
+    side: FindingSide = "both" if len(sides) > 1 else next(iter(sides), "unknown")
     return msgspec.structs.replace(module, verdict="logic", side=side, evidence=[*(said for _, said in told), *module.evidence])
 
 

@@ -29,6 +29,7 @@ from dump_analysis.wording import word
 
 Origin = Literal["recorded", "borrowed", "tied", "absent"]  # tied: the embedding's table, which is the head's weight in many models
 _NORMS = ("rms_norm", "layer_norm")
+_OF_LOGITS = ("soft_capped_linear", "scaled_linear")
 
 
 Weighed = tuple[dict[str, Matrix], Origin, tuple[str, ...]]  # weights, where they come from, parameters that are not used
@@ -165,7 +166,7 @@ def _of_entry(files: Files, pair: Pair, row: Row, label: str, place: Place) -> W
         cut = cut_of(side, _operand(row, label), weight.rows * weight.columns)
         return _norm(files, side, place, cut, weights, origin, unused)
     work = _matrix_work(files, side, place, cut, (weights, origin, unused), _last_rows(pair, label))._replace(guessed=guessed)
-    return work._replace(operators=(*work.operators, "soft_capped_linear")) if row.boundary == places.LOGITS else work
+    return work._replace(operators=(*work.operators, *_OF_LOGITS)) if row.boundary == places.LOGITS else work
 
 
 def _is_of_heads(place: Place, weight: Matrix) -> bool:

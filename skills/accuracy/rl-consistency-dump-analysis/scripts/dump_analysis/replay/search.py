@@ -16,6 +16,7 @@ USUAL: dict[str, tuple[float, ...]] = {
     "multiplier": (1.0,),
     "scale": (1.0,),
     "soft_cap": (30.0, 50.0),
+    "logits_scale": (1.0,),
     "temperature": (1.0,),
 }
 UNITS = {"multiplier": 1.0}  # values of a constant that are none: no interval about one is looked for

@@ -12,7 +12,9 @@ _KEYS = {
     "multiplier": ("residual_multiplier",),
     "scale": ("embedding_multiplier", "scale_emb"),
     "soft_cap": ("final_logit_softcapping",),
+    "logits_scale": ("logits_scaling", "logit_scale", "lm_head_multiplier"),
 }
+_DIVISORS = ("logits_scaling",)  # what they hold divides
 _INNER = ("text_config", "llm_config", "language_config")  # where a model of several parts keeps that of its language
 
 
@@ -28,4 +30,6 @@ def constants(path: str | Path) -> dict[str, float]:
 
 def _number(part: Any, key: str) -> float | None:
     value = part.get(key) if isinstance(part, dict) else None
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or (key in _DIVISORS and not value):
+        return None
+    return 1.0 / value if key in _DIVISORS else float(value)

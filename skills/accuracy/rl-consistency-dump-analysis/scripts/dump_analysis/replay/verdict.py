@@ -18,6 +18,11 @@ from dump_analysis.wording import word
 
 _SIDES: tuple[SideName, SideName] = ("train", "infer")
 _Both = Mapping[SideName, Replayed]
+# What is done to logits: its constant, and how it is told of one side alone, and where the other states it.
+_ENDS = {
+    "soft_capped_linear": ("soft_cap", "replay_soft_cap", "replay_soft_cap_stated"),
+    "scaled_linear": ("logits_scale", "replay_logits_scale", "replay_logits_scale_stated"),
+}
 
 
 class Judged(NamedTuple):
@@ -98,7 +103,7 @@ def _off(off: _Both) -> Judged:
 def _both_follow(both: _Both, norms: Mapping[str, Norms], weights: Sequence[Weight]) -> Judged:
     """``weights``: those that differ."""
     differ, stored_less_one = any(one.faulty for one in weights), any(one.stores_one_more for one in weights)
-    found = _constants_apart(both, norms) or _bias_apart(both, differ=differ) or _cap_apart(both, norms)
+    found = _constants_apart(both, norms) or _bias_apart(both, differ=differ) or _logits_apart(both, norms)
     if found is not None:
         return found
     train, infer = both["train"], both["infer"]
@@ -133,17 +138,22 @@ def _bias_apart(both: _Both, *, differ: bool) -> Judged | None:
     return Judged("logic", "unknown", (word("replay_bias_alone", side=biased[0], other=_other(biased[0])),), (decides,))
 
 
-def _cap_apart(both: _Both, norms: Mapping[str, Norms]) -> Judged | None:
-    """One side bounds its logits in the module that hands them out; the other may do so after it, where nothing is recorded: it does
-    where its configuration states the same bound."""
-    capped = [label for label, side in both.items() if side.best.trial.formula.operator == "soft_capped_linear"]
-    if len(capped) != 1:
+def _logits_apart(both: _Both, norms: Mapping[str, Norms]) -> Judged | None:
+    """One side bounds or scales its logits in the module that hands them out; the other may do so after it, where nothing is recorded:
+    it does where its configuration states the same constant."""
+    operators = {label: side.best.trial.formula.operator for label, side in both.items()}
+    ended = [label for label in _SIDES if operators[label] in _ENDS]
+    if not ended or operators["train"] == operators["infer"]:
         return None
-    label, other = capped[0], _other(capped[0])
-    value = norms[other].stated.get("soft_cap")
-    if value is None or not both[label].constants["soft_cap"].holds(value):
-        return Judged("unknown", "unknown", (), (word("replay_cap", side=label, other=other),))
-    return Judged("same", "unknown", (word("replay_cap_stated", side=label, other=other, value=value),), ())
+    if len(ended) == 2:
+        decides = tuple(word("replay_config_decides", name=_ENDS[operator][0]) for operator in operators.values())
+        return Judged("logic", "unknown", (word("replay_functions", train=operators["train"], infer=operators["infer"]),), decides)
+    label, other = ended[0], _other(ended[0])
+    name, alone, same = _ENDS[operators[label]]
+    value = norms[other].stated.get(name)
+    if value is None or not both[label].constants[name].holds(value):
+        return Judged("unknown", "unknown", (), (word(alone, side=label, other=other),))
+    return Judged("same", "unknown", (word(same, side=label, other=other, value=value),), ())
 
 
 def _functions_apart(both: _Both, norms: Mapping[str, Norms]) -> Judged:

@@ -16,7 +16,8 @@ from dump_analysis.pairs import keep_freed_memory
 from dump_analysis.replay import attention_work, conventions, norm_chain, places, search, verdict, weights_compared
 from dump_analysis.replay.assembled import Whole, whole_pair
 from dump_analysis.replay.attention_side import replay_attentions
-from dump_analysis.replay.between import Stated, inputs_of, with_inputs
+from dump_analysis.replay.between import inputs_of, with_inputs
+from dump_analysis.replay.edges import Stated
 from dump_analysis.replay.formulas.rotary import THETA
 from dump_analysis.replay.local import local_of
 from dump_analysis.replay.log_prob_work import log_prob_work

@@ -15,6 +15,7 @@ from dump_analysis.replay.formulas import (
     rotary,
     rotary_attention,
     rotary_table,
+    scaled_linear,
     soft_capped_linear,
 )
 from dump_analysis.replay.formulas.kinds import Emulated, Formula, Given, Variant
@@ -36,6 +37,7 @@ _MODULES = (
     rotary,
     rotary_attention,
     rotary_table,
+    scaled_linear,
     soft_capped_linear,
 )
 FORMULAS: dict[str, Formula] = {module.FORMULA.operator: module.FORMULA for module in _MODULES} | {
