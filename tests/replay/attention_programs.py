@@ -155,9 +155,12 @@ def frequencies(base: float, pairs: int) -> Tensor:
 
 def turned(
     seed: int, dtype: str, *, interleaved: bool = False, stepwise: bool = True, rounded_table: bool = True, base: float = 10000.0,
-    pairs: int = HEAD // 2, rounds: str = "", tokens: int = TOKENS, inverse: Tensor | None = None,
+    pairs: int = HEAD // 2, rounds: str = "", tokens: int = TOKENS, inverse: Tensor | None = None, magnitude: float = 1.0,
 ) -> Turned:  # fmt: skip
-    """One head of width HEAD whose first 2 ``pairs`` columns are turned. ``rounds``: "angles", "frequencies" or "products" to bfloat16."""
+    """One head of width HEAD whose first 2 ``pairs`` columns are turned. ``rounds``: "angles", "frequencies" or "products" to bfloat16.
+
+    ``magnitude``: what cos and sin are multiplied by before they are rounded.
+    """
     to = DTYPES[dtype]
     x, positions = values(seed, tokens, HEAD, dtype=dtype), torch.arange(tokens)[:, None].float()
     inverse = frequencies(base, pairs) if inverse is None else inverse
@@ -166,7 +169,8 @@ def turned(
     angles = positions * inverse
     if rounds in ("angles", "products"):
         angles = arithmetic.through_bfloat16(angles)
-    cos, sin = (part.to(to).float() if rounded_table else part for part in arithmetic.cos_sin(angles))
+    grown = [part * magnitude for part in arithmetic.cos_sin(angles)]
+    cos, sin = (part.to(to).float() if rounded_table else part for part in grown)
     columns = [(2 * pair, 2 * pair + 1) if interleaved else (pair, pair + pairs) for pair in range(pairs)]
     made = x.float().clone()
     for pair, (left, right) in enumerate(columns):

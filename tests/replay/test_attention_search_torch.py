@@ -1,5 +1,7 @@
 """Constants, mistakes and noise of whole attentions and rotations, as works of several heads."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -143,9 +145,9 @@ def test_parts_of_few_rows_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> Non
 # --- rotations ---
 
 
-def rotation(inverse: Tensor | None = None, base: float = 10000.0) -> tuple[Work, Work]:
-    """A rotation from positions, and its table."""
-    each = [turned(500 + seed, "bfloat16", base=base, inverse=inverse, tokens=60) for seed in range(COUNT)]
+def rotation(inverse: Tensor | None = None, **how: Any) -> tuple[Work, Work]:
+    """A rotation from positions, and its table. ``how``: see `turned`."""
+    each = [turned(500 + seed, "bfloat16", inverse=inverse, tokens=60, **how) for seed in range(COUNT)]
     positions = held("positions", "float32", wide(each[0].positions))
     sequences = (Sequence(0, 60, 0, 60),)
     x, out = matrix("x", [one.x for one in each]), matrix("out", [one.made for one in each])
@@ -182,3 +184,39 @@ def test_scaled_frequencies_of_a_table_explain_what_was_turned_by_them() -> None
     unscaled = found_for(rotation()[0], {}, hints)
     assert value(unscaled, "rope_theta") == 10000.0
     assert not all(unscaled.constants[name].holds(at) for name, at in hints.items())
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("pairs", [4, 2, 6])
+def test_a_rotation_of_some_columns_is_found(pairs: int, interleaved: bool) -> None:
+    """How many columns are turned is no constant that a dump records: usual shares are tried, and what is stated comes first."""
+    work, table = rotation(pairs=pairs, interleaved=interleaved)
+    for stated in ({}, {"rope_pairs": float(pairs)}):
+        found = found_for(work, stated, {})
+        assert found.best.explains
+        assert (value(found, "rope_theta"), value(found, "rope_pairs")) == (10000.0, pairs)
+    assert value(found_for(table, {}, {}), "rope_pairs") == pairs
+    assert found_for(work, {"rope_pairs": 8.0}, {}).contradicted == {"rope_pairs": 8.0}
+    odd = found_for(rotation(pairs=5)[0], {"rope_pairs": 5.0}, {})
+    assert value(odd, "rope_pairs") == 5
+
+
+@pytest.mark.parametrize("magnitude", [1.138629436111989, 1.25])
+def test_a_table_that_is_multiplied_is_found(magnitude: float) -> None:
+    """YaRN's attention factor: of the table, of what was turned by it, and against a side that leaves it out."""
+    inverse = frequencies(10000.0, HEAD // 2)
+    inverse[3:] = inverse[3:] / 4
+    work, table = rotation(inverse, magnitude=magnitude)
+    known = found_for(table, {}, {})
+    assert known.best.explains
+    assert known.constants["rope_magnitude"].holds(magnitude)
+    hints = {name: constant.value for name, constant in known.constants.items()}
+    own = {f"rope_theta.{pair:03d}": float(at) for pair, at in enumerate(inverse)} | {"rope_pairs": 8.0, "rope_magnitude": magnitude}
+    for stated, other in (({}, hints), (own, {})):
+        found = found_for(work, stated, other)
+        assert found.best.explains
+        assert found.constants["rope_magnitude"].holds(magnitude)
+        assert found.contradicted == {}
+    without = found_for(rotation(inverse)[0], own, {})
+    assert value(without, "rope_magnitude") == 1.0
+    assert without.contradicted == {"rope_magnitude": magnitude}

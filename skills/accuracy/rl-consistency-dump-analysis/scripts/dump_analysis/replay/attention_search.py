@@ -12,7 +12,7 @@ from dump_analysis.replay.blocks import Block, blocks
 from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
 from dump_analysis.replay.formulas.attention import WINDOW
 from dump_analysis.replay.formulas.attention_kernels import SCALE, SOFT_CAP
-from dump_analysis.replay.formulas.rotary import PAIRS, THETA, frequency_name
+from dump_analysis.replay.formulas.rotary import MAGNITUDE, PAIRS, THETA, frequency_name
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.noise import Noise
 from dump_analysis.replay.one_side import Constant
@@ -31,6 +31,7 @@ _NEAREST = 3  # sets of constants with which mistakes are tried
 _KEPT = 4  # sets of constants that are tried on everything
 _WRITTEN = 0.02  # relative distance of a written scale from the fitted one
 _LARGEST = 2.0**24  # window or cap that nothing tells from none
+_SHARES = (0.5, 0.25, 0.75, 0.4)  # of the columns of a head, that models turn
 
 Config = Mapping[str, float]
 Stage = Callable[[Sequence[Tried], str], list[Trial]]
@@ -100,21 +101,41 @@ def _roles(work: Work) -> tuple[str, ...]:
 def _stages(work: Work, formula: Formula, stated: Config, hints: Config) -> list[Stage]:
     """What to try, one after another: right variants with usual constants, mistakes, constants that the record points to, mistakes."""
     first = next(blocks(work, formula, {}, "float32"))
-    pairs = _pairs_to_build(work)
-    usual = [{}] if pairs is None else [{THETA: base, PAIRS: float(pairs)} for base in _bases(stated, hints)] + _hinted(hints, pairs)
     if "key" not in _roles(work):
-        stages: list[Stage] = [partial(_right, first, formula, usual), partial(_mistaken, first, formula)]
-        return [*stages, partial(rotary_search.measured, work, formula, pairs)] if pairs is not None else stages
+        return _rotation_stages(work, formula, first, stated, hints)
     starts = _starts(work, stated, hints)
     near = partial(_near, work, formula, starts[0])
     return [partial(_right, first, formula, starts), partial(_mistaken, first, formula), near, partial(_mistaken, first, formula)]
 
 
-def _pairs_to_build(work: Work) -> int | None:
-    """Pairs of a table that follows from positions; None where one was recorded."""
+def _rotation_stages(work: Work, formula: Formula, first: Block, stated: Config, hints: Config) -> list[Stage]:
+    """A table that was recorded is taken as it is; one that follows from positions is tried with the usual bases and numbers of pairs."""
+    most = _most_pairs(work)
+    if most is None:
+        return [partial(_right, first, formula, [{}]), partial(_mistaken, first, formula)]
+    told = [known[PAIRS] for known in (stated, hints) if known.get(PAIRS, most) < most] if work.heads is not None else []
+    counts = list(dict.fromkeys([*told, float(most)]))
+    fewer = [float(int(most * share)) for share in _SHARES if work.heads is not None]
+    stages: list[Stage] = [partial(_right, first, formula, _turns(counts, stated, hints)), partial(_mistaken, first, formula)]
+    stages += [partial(_right, first, formula, _turns(fewer, stated, hints))] if fewer else []
+    return [*stages, *(partial(rotary_search.measured, work, formula, int(count)) for count in counts)]
+
+
+def _most_pairs(work: Work) -> int | None:
+    """Pairs of a table that follows from positions, at most; None where one was recorded."""
     if work.heads is None:
         return work.output.columns // (2 if work.operators[0] == "rotary_table" else 1)
     return work.heads.width // 2 if "position" in _roles(work) else None
+
+
+def _turns(counts: Sequence[float], stated: Config, hints: Config) -> list[Config]:
+    """Frequencies that are stated, those of the other side, and the usual bases, for each number of pairs."""
+    found: list[Config] = []
+    for count in counts:
+        scaled = [one for known in (stated, hints) if (one := _scaled(known, int(count))) is not None]
+        found += [*scaled, *({**one, MAGNITUDE: 1.0} for one in scaled)]
+        found += [{THETA: base, PAIRS: count, MAGNITUDE: 1.0} for base in _bases(stated, hints)]
+    return _distinct(found)
 
 
 def _right(first: Block, formula: Formula, configs: Sequence[Config], _seen: Sequence[Tried], grid: str) -> list[Trial]:
@@ -184,14 +205,12 @@ def _bases(stated: Config, hints: Config) -> list[float]:
     return list(dict.fromkeys([*(known[THETA] for known in (stated, hints) if THETA in known), *_USUAL_BASES]))
 
 
-def _hinted(hints: Config, pairs: int) -> list[Config]:
-    """The other side's frequencies, where it has no base."""
+def _scaled(known: Config, pairs: int) -> Config | None:
+    """The frequencies of so many pairs, where they are known one by one."""
     names = [frequency_name(pair) for pair in range(pairs)]
-    return (
-        [{**{name: hints[name] for name in names}, PAIRS: float(pairs)}]
-        if THETA not in hints and all(name in hints for name in names)
-        else []
-    )
+    if not all(name in known for name in names) or frequency_name(pairs) in known:
+        return None
+    return {**{name: known[name] for name in names}, PAIRS: float(pairs), MAGNITUDE: known.get(MAGNITUDE, 1.0)}
 
 
 def _starts(work: Work, stated: Config, hints: Config) -> list[Config]:
@@ -213,7 +232,10 @@ def _constants(work: Work, best: Tried, stated: Config, hints: Config, grid: str
     block = sample_of(next(blocks(work, best.trial.formula, {}, grid)))
     found = {}
     for name, value in best.trial.config.items():
-        if name == PAIRS or name.startswith(f"{THETA}."):
+        if name.startswith(f"{THETA}."):
+            continue
+        if name == PAIRS or value == search.UNITS.get(name):
+            found[name] = Constant(value, (value, value), stated.get(name) == value)
             continue
         interval = _interval(value, partial(_explains, best.trial, block, name))
         as_stated = name in stated and interval[0] <= stated[name] <= interval[1]

@@ -6,7 +6,7 @@ import numpy as np
 
 from dump_analysis.replay import heads
 from dump_analysis.replay.emulate import exactly
-from dump_analysis.replay.formulas.rotary import PAIRS, angles_of, table_of
+from dump_analysis.replay.formulas.rotary import MAGNITUDE, PAIRS, angles_of, table_of
 from dump_analysis.replay.heads import Heads
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.one_side import Replayed
@@ -47,7 +47,7 @@ def _table(turn: Replayed) -> tuple[Matrix, Matrix]:
     given = [one.read(0, one.rows) for one in turn.work.inputs[1:]]
     if len(given) == 1:
         config = turn.best.trial.config
-        made = table_of(angles_of(given[0], config) if PAIRS in config else exactly(given[0]))
+        made = table_of(angles_of(given[0], config) if PAIRS in config else exactly(given[0]), config.get(MAGNITUDE, 1.0))
         dtype = "float32" if "table_float32" in turn.best.trial.variant.name else turn.grid
         given = [made.cos.to_format(dtype).value, made.sin.to_format(dtype).value]
     return held("cos", "float32", given[0]), held("sin", "float32", given[1])

@@ -9,7 +9,7 @@ from dump_analysis.floats import Array
 from dump_analysis.replay import rotary_frequencies, trials
 from dump_analysis.replay.blocks import Block, blocks
 from dump_analysis.replay.formulas import Formula
-from dump_analysis.replay.formulas.rotary import INTERLEAVED, PAIRS, THETA, frequency_name
+from dump_analysis.replay.formulas.rotary import INTERLEAVED, MAGNITUDE, PAIRS, THETA, frequency_name
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.one_side import Constant
 from dump_analysis.replay.rotary_frequencies import Frequencies
@@ -22,19 +22,24 @@ _MOST_HEADS = 16  # to which frequencies are refined
 _SCANNED = 33  # points of an interval
 _BASE_ROUNDS = 5
 _ROUNDS = 2  # of scans, each about the best point of the one before
+# What cos and sin are multiplied by: by one, or by what YaRN makes of the usual factors (arXiv 2309.00071); a measured one within so much.
+_MAGNITUDES = (1.0, *(0.1 * float(np.log(factor)) + 1.0 for factor in (2, 4, 8, 10, 16, 20, 32, 40, 64, 128)))
+_CLOSE = 4e-3
 
 
 def measured(work: Work, formula: Formula, pairs: int, _seen: Sequence[Tried], grid: str) -> list[Trial]:
     """Trials with the bases that the record allows, else with a frequency for each pair."""
     found: list[Trial] = []
     for variant in formula.variants:
-        known = _measured(work, variant.function == INTERLEAVED, grid)
+        known = _measured(work, variant.function == INTERLEAVED, pairs, grid)
         if known is None:
             continue
         base = rotary_frequencies.base_of(known)
-        if base is not None:
-            found += _near_base(work, Trial(formula, variant, {THETA: base[0], PAIRS: float(pairs)}), base, grid)
-        found.append(_refined(work, Trial(formula, variant, {PAIRS: float(pairs)}), known, grid))
+        for magnitude in _magnitudes(work, variant.function == INTERLEAVED, pairs):
+            fixed = {PAIRS: float(pairs), MAGNITUDE: magnitude}
+            if base is not None:
+                found += _near_base(work, Trial(formula, variant, {THETA: base[0], **fixed}), base, grid)
+            found.append(_refined(work, Trial(formula, variant, fixed), known, grid))
     return found
 
 
@@ -45,7 +50,7 @@ def frequencies_of(work: Work, trial: Trial, hints: Mapping[str, float], grid: s
     """
     if PAIRS not in trial.config:
         return {}
-    known = _measured(work, trial.variant.function == INTERLEAVED, grid)
+    known = _measured(work, trial.variant.function == INTERLEAVED, int(trial.config[PAIRS]), grid)
     if known is None:
         return {}
     names = [frequency_name(pair) for pair in range(len(known.low))]
@@ -63,7 +68,25 @@ def _samples(work: Work, trial: Trial, grid: str) -> list[Block]:
     return [sample_of(block) for block in islice(blocks(work, trial.formula, trial.config, grid), _MOST_HEADS)]
 
 
-def _measured(work: Work, interleaved: bool, grid: str) -> Frequencies | None:
+def _magnitudes(work: Work, interleaved: bool, pairs: int) -> list[float]:
+    """What cos and sin are multiplied by, as most elements have it: a usual number near it, else a short one and itself."""
+    count = min(work.output.rows, _MOST_TOKENS)
+    made = work.output.read(0, count)
+    if work.operators[0] == "rotary_angles":
+        return [1.0]
+    if work.heads is None:
+        found = float(np.sqrt(np.median(made[:, :pairs] ** 2 + made[:, pairs:] ** 2)))
+    else:
+        before, after = (_complex(one, work.heads.width, pairs, interleaved) for one in (work.inputs[0].read(0, count), made))
+        turned = np.abs(before) > 0
+        found = float(np.median(np.abs(after[turned]) / np.abs(before[turned]))) if turned.any() else 1.0
+    nearest = min(_MAGNITUDES, key=lambda one: abs(one - found))
+    if abs(nearest - found) < _CLOSE * nearest:
+        return [nearest]
+    return list(dict.fromkeys([rounded_to_usual(found, found * (1 - _CLOSE), found * (1 + _CLOSE)), found]))
+
+
+def _measured(work: Work, interleaved: bool, pairs: int, grid: str) -> Frequencies | None:
     positions = work.inputs[-1].read(0, work.inputs[-1].rows)[:_MOST_TOKENS, 0]
     count = len(positions)
     if work.heads is None:
@@ -72,13 +95,13 @@ def _measured(work: Work, interleaved: bool, grid: str) -> Frequencies | None:
             return rotary_frequencies.of_angles(table, positions)
         half = table.shape[1] // 2
         return rotary_frequencies.of_table(table[:, :half], table[:, half:], positions, grid)
-    before, after = (_complex(one.read(0, count), work.heads.width, interleaved) for one in (work.inputs[0], work.output))
+    before, after = (_complex(one.read(0, count), work.heads.width, pairs, interleaved) for one in (work.inputs[0], work.output))
     return rotary_frequencies.of_rotation(before, after, positions, grid)
 
 
-def _complex(rows: Array, width: int, interleaved: bool) -> Array:
+def _complex(rows: Array, width: int, pairs: int, interleaved: bool) -> Array:
     """[tokens, heads, pairs]."""
-    by_head = rows.reshape(len(rows), -1, width)
+    by_head = rows.reshape(len(rows), -1, width)[..., : 2 * pairs]
     left, right = (by_head[..., ::2], by_head[..., 1::2]) if interleaved else np.split(by_head, 2, axis=-1)
     found: Array = left + 1j * right
     return found
@@ -127,5 +150,5 @@ def _left_by_pair(trial: Trial, block: Block) -> Array:
     if trial.variant.function == INTERLEAVED:
         found: Array = columns[: 2 * pairs].reshape(pairs, 2).sum(axis=1)
     else:
-        found = columns[: len(columns) // pairs * pairs].reshape(-1, pairs).sum(axis=0)
+        found = columns[: 2 * pairs].reshape(-1, pairs).sum(axis=0)
     return found

@@ -19,7 +19,7 @@ USUAL: dict[str, tuple[float, ...]] = {
     "logits_scale": (1.0,),
     "temperature": (1.0,),
 }
-UNITS = {"multiplier": 1.0}  # values of a constant that are none: no interval about one is looked for
+UNITS = {"multiplier": 1.0, "rope_magnitude": 1.0}  # values of a constant that are none: no interval about one is looked for
 _STEPS = 8  # of Newton; each squares the error
 # What is left between the two sides of the end of an interval, in the logarithm; where it is so narrow that its middle was not left, less.
 _FINE, _FINEST = 2.5e-4, 4e-12

@@ -7,8 +7,9 @@ are, as ``attention_window.<layer>``, infinite for a layer without one.
 from collections.abc import Mapping
 from typing import Any
 
+from dump_analysis.replay.stated_rotation import base_of, number, rotation_constants
+
 _HEAD = ("head_dim", "kv_channels")
-_BASE = ("rope_theta", "rotary_base")
 _SLIDING = "sliding_attention"
 _NONE = float("inf")
 # What configurations hold of models whose window is that of some layers, where they do not list which.
@@ -23,10 +24,9 @@ _OF_SOME_LAYERS = (
 
 def attention_constants(part: Mapping[str, Any]) -> dict[str, float]:
     """The constants that one object of a configuration states."""
-    found = {"head_dim": _head(part), "attention_scale": _scale(part), "rope_theta": _base(part)}
-    found["attention_soft_cap"] = _soft_cap(part)
+    found = {"head_dim": _head(part), "attention_scale": _scale(part), "attention_soft_cap": _soft_cap(part)}
     known = {name: value for name, value in found.items() if value is not None}
-    return known | _windows(part)
+    return known | rotation_constants(part, _head(part)) | _windows(part)
 
 
 def window_of(stated: Mapping[str, float], layer: str) -> float | None:
@@ -34,15 +34,9 @@ def window_of(stated: Mapping[str, float], layer: str) -> float | None:
     return stated.get(f"attention_window.{layer}", stated.get("attention_window"))
 
 
-def _number(part: Mapping[str, Any], *keys: str) -> float | None:
-    values = [part[key] for key in keys if key in part]
-    numbers = [float(value) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0]
-    return numbers[0] if numbers else None
-
-
 def _head(part: Mapping[str, Any]) -> float | None:
-    own = _number(part, *_HEAD)
-    hidden, heads = _number(part, "hidden_size"), _number(part, "num_attention_heads")
+    own = number(part, *_HEAD)
+    hidden, heads = number(part, "hidden_size"), number(part, "num_attention_heads")
     if own is not None or hidden is None or heads is None:
         return own
     return hidden / heads if hidden % heads == 0 else None
@@ -50,33 +44,23 @@ def _head(part: Mapping[str, Any]) -> float | None:
 
 def _scale(part: Mapping[str, Any]) -> float | None:
     """What is written, else one over the root of the head's width: but for latent attention and scaled angles, which change it."""
-    scalar, multiplier = _number(part, "query_pre_attn_scalar"), _number(part, "attention_multiplier", "softmax_scale")
+    scalar, multiplier = number(part, "query_pre_attn_scalar"), number(part, "attention_multiplier", "softmax_scale")
     if scalar is not None or multiplier is not None:
         return scalar**-0.5 if scalar is not None else multiplier
     width = _head(part)
     plain = width is not None and not any(part.get(key) for key in ("kv_lora_rank", "qk_rope_head_dim", "rope_scaling"))
-    return width**-0.5 if plain and width is not None and _base(part) is not None else None
+    return width**-0.5 if plain and width is not None and base_of(part) is not None else None
 
 
 def _soft_cap(part: Mapping[str, Any]) -> float | None:
     """None is stated, too: a model that knows the key and has no cap."""
     if "attn_logit_softcapping" not in part:
         return None
-    return _number(part, "attn_logit_softcapping") or _NONE
-
-
-def _base(part: Mapping[str, Any]) -> float | None:
-    """None where angles are scaled further, or where layers have different bases."""
-    rope = part.get("rope_parameters") or part.get("rope_scaling") or {}
-    if not isinstance(rope, Mapping) or rope.get("rope_type", rope.get("type", "default")) != "default":
-        return None
-    if any(isinstance(value, Mapping) for value in rope.values()):
-        return None
-    return _number(rope, *_BASE) or _number(part, *_BASE)
+    return number(part, "attn_logit_softcapping") or _NONE
 
 
 def _windows(part: Mapping[str, Any]) -> dict[str, float]:
-    kinds, window = part.get("layer_types"), _number(part, "sliding_window")
+    kinds, window = part.get("layer_types"), number(part, "sliding_window")
     if not isinstance(kinds, list):
         of_some_layers = part.get("use_sliding_window") is False or any(key in part for key in _OF_SOME_LAYERS)
         return {} if "sliding_window" not in part or of_some_layers else {"attention_window": window if window is not None else _NONE}

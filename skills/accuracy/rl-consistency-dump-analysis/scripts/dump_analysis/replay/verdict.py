@@ -12,7 +12,9 @@ from typing import NamedTuple
 from dump_analysis.artefacts.common import FindingSide, SideName, Worded
 from dump_analysis.artefacts.replay_results import Verdict
 from dump_analysis.replay import conventions, unexplained
+from dump_analysis.replay.formulas.rotary import FREQUENCY, THETA
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
+from dump_analysis.replay.search import rounded_to_usual
 from dump_analysis.replay.usual import Norms
 from dump_analysis.wording import word
 
@@ -205,19 +207,31 @@ def _constants_apart(both: _Both, norms: Mapping[str, Norms]) -> Judged | None:
         pair = {label: side.constants[name] for label, side in both.items()}
         if _overlap(pair["train"], pair["infer"]):
             continue
-        told = word("replay_constants", name=name, train=_said(pair["train"].value), infer=_said(pair["infer"].value))
+        told = word("replay_constants", name=_called(name), train=_short(pair["train"]), infer=_short(pair["infer"]))
         strays = {label: stray for label in _SIDES if (stray := _stray(name, pair[label], norms[label], both[label], label)) is not None}
         if len(strays) == 1:
             side, why = next(iter(strays.items()))
             return Judged("logic", side, (told, why), ())
         decides = "replay_sampling_decides" if name == "temperature" else "replay_config_decides"
-        return Judged("logic", "unknown", (told,), (word(decides, name=name),))
+        return Judged("logic", "unknown", (told,), (word(decides, name=_called(name)),))
     return None
 
 
 def _said(value: float) -> float | Worded:
     """A constant in a sentence; a window or a cap that is infinite is none."""
     return value if math.isfinite(value) else word("replay_none")
+
+
+def _short(constant: Constant) -> float | Worded:
+    """The shortest number that explains a record as well, where an interval is known."""
+    low, high = constant.interval or (constant.value, constant.value)
+    short = rounded_to_usual(constant.value, low, high) if math.isfinite(low) and math.isfinite(high) else constant.value
+    return _said(constant.value if constant.stated else short)
+
+
+def _called(name: str) -> str:
+    """A frequency by the number of its pair."""
+    return f"{FREQUENCY}.{int(name.rpartition('.')[2])}" if name.startswith(f"{THETA}.") else name
 
 
 def _overlap(one: Constant, two: Constant) -> bool:
@@ -228,7 +242,7 @@ def _overlap(one: Constant, two: Constant) -> bool:
 def _stray(name: str, constant: Constant, norms: Norms, side: Replayed, label: str) -> Worded | None:
     """Why a constant is the wrong one on its side: another was stated, or holds in most other layers; None where it is not."""
     if name in side.contradicted:
-        return word("replay_constant_stated", side=label, name=name, value=_said(side.contradicted[name]))
+        return word("replay_constant_stated", side=label, name=_called(name), value=_said(side.contradicted[name]))
     usual = norms.constants.get((side.best.trial.formula.operator, name))
     if usual is None or constant.holds(usual):
         return None

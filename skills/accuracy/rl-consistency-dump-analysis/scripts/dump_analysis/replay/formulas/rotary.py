@@ -19,9 +19,12 @@ from dump_analysis.replay.emulate import Emulated, exactly, to_format
 from dump_analysis.replay.formulas.kinds import Formula, Given, Variant
 
 ANGLE_ROUNDOFFS = 4.0  # frequency (a power and a quotient) and product: 3 seen in torch 2.13 for theta of 1e4 to 1e7
+_SCALED_ROUNDOFFS = 8.0  # of frequencies that are divided and blended: four operations more
 _SUM_ROUNDOFFS = 3.0
 INTERLEAVED = "interleaved"
-THETA, PAIRS = "rope_theta", "rope_pairs"  # names of the constants
+# Names of the constants; the last is what cos and sin are multiplied by (YaRN's attention factor), 1 where there is none.
+THETA, PAIRS, MAGNITUDE = "rope_theta", "rope_pairs", "rope_magnitude"
+FREQUENCY = "rope_frequency"  # what people are told of one
 
 
 class Table(NamedTuple):
@@ -68,20 +71,21 @@ def angles_of(positions: Array, config: Mapping[str, float], made: Angles = RIGH
     """Position times frequency, [T, pairs]: those of a base, or each as the constants say. ``positions``: [T, 1]."""
     pairs = int(config[PAIRS])
     own = frequencies(config[THETA], pairs) if THETA in config else np.array([config[frequency_name(pair)] for pair in range(pairs)])
-    inverse = exactly(own[None, :])
+    inverse, roundoffs = exactly(own[None, :]), ANGLE_ROUNDOFFS if THETA in config else _SCALED_ROUNDOFFS
     places = positions + made.ahead
     if made.frequency is not None:
-        inverse = inverse.roundoffs(ANGLE_ROUNDOFFS).to_format(made.frequency)
+        inverse = inverse.roundoffs(roundoffs).to_format(made.frequency)
     if made.angle is not None:
         places = to_format(places, made.angle)
-    product = inverse.times(places).roundoffs(ANGLE_ROUNDOFFS if made.frequency is None else 1.0)
+    product = inverse.times(places).roundoffs(roundoffs if made.frequency is None else 1.0)
     return product if made.angle is None else product.to_format(made.angle)
 
 
-def table_of(angles: Emulated) -> Table:
-    """cos and sin in float32, not rounded further. Both change by no more than the angle does."""
+def table_of(angles: Emulated, magnitude: float = 1.0) -> Table:
+    """cos and sin in float32, times a number, not rounded further. Both change by no more than the angle does."""
     reach = np.maximum(angles.high - angles.value, angles.value - angles.low) + 2 * FLOAT32_ROUNDOFF
-    return Table(*(Emulated(value, value - reach, value + reach) for value in (np.cos(angles.value), np.sin(angles.value))))
+    both = (Emulated(value, value - reach, value + reach) for value in (np.cos(angles.value), np.sin(angles.value)))
+    return Table(*(one if magnitude == 1.0 else one.times(magnitude).roundoffs(2) for one in both))
 
 
 def turned(x: Array, table: Table, *, interleaved: bool, stepwise: bool, dtype: str) -> Emulated:
@@ -128,8 +132,8 @@ def _given_table(given: Given, made: Angles) -> Table:
     if _is_recorded(given):
         return Table(exactly(given.inputs[1]), exactly(given.inputs[2]))
     if not _is_rebuilt(given):
-        return table_of(exactly(given.inputs[1]))
-    return table_of(angles_of(given.inputs[1], given.config, made))
+        return table_of(exactly(given.inputs[1]), given.config.get(MAGNITUDE, 1.0))
+    return table_of(angles_of(given.inputs[1], given.config, made), given.config.get(MAGNITUDE, 1.0))
 
 
 def is_stored(table: Sequence[Array], dtype: str) -> bool:

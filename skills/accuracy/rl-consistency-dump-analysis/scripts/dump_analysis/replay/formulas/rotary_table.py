@@ -1,6 +1,7 @@
 """cos and sin of position times frequency, or the angles themselves: positions [T, 1] to [T, 2 pairs] (cos, then sin), or [T, pairs].
 
-The constant ``rope_theta`` is the base, or there is one constant a frequency. Bound: as in `rotary`.
+The constant ``rope_theta`` is the base, or there is one constant a frequency; ``rope_magnitude`` multiplies cos and sin. Bound: as in
+`rotary`.
 Sources: transformers 5.19 and Megatron-Core 0.16 compute both in float32 and round cos and sin to the stored format.
 """
 
@@ -9,7 +10,7 @@ import numpy as np
 from dump_analysis.floats import Array
 from dump_analysis.replay.emulate import Emulated
 from dump_analysis.replay.formulas.kinds import Formula, Given, Variant
-from dump_analysis.replay.formulas.rotary import MISTAKES, PAIRS, RIGHT, Angles, angles_of, table_of
+from dump_analysis.replay.formulas.rotary import MAGNITUDE, MISTAKES, PAIRS, RIGHT, Angles, angles_of, table_of
 
 
 def _angles(given: Given, made: Angles) -> Emulated:
@@ -17,7 +18,7 @@ def _angles(given: Given, made: Angles) -> Emulated:
 
 
 def _table(given: Given, made: Angles) -> Emulated:
-    cos, sin = table_of(_angles(given, made))
+    cos, sin = table_of(_angles(given, made), given.config.get(MAGNITUDE, 1.0))
     return Emulated(*(np.concatenate(parts, 1) for parts in zip(cos, sin, strict=True)))
 
 
