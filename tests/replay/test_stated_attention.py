@@ -68,3 +68,18 @@ def test_a_scale_that_is_not_stated_is_that_of_the_head(tmp_path: Path) -> None:
     for other in others:
         assert "attention_scale" not in stated(tmp_path, **plain, **other), other
     assert "attention_scale" not in stated(tmp_path, head_dim=64)  # of a model without a base nothing is known
+
+
+@pytest.mark.parametrize(
+    ("keys", "function"),
+    [
+        ({"hidden_act": "silu"}, "silu"),
+        ({"hidden_act": "gelu", "hidden_activation": "gelu_pytorch_tanh"}, "gelu_tanh"),  # Gemma keeps the old key beside the one it uses
+        ({"hidden_act": "gelu", "hidden_activation": None}, "gelu_erf"),
+        ({"activation_function": "gelu_new"}, "gelu_tanh"),
+        ({"hidden_act": "xielu"}, None),
+    ],
+)
+def test_an_activation_is_stated_by_name(tmp_path: Path, keys: dict[str, str], function: str | None) -> None:
+    found = [name for name in stated(tmp_path, **keys) if name.startswith("activation.")]
+    assert found == ([] if function is None else [f"activation.{function}"])

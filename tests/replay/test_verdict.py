@@ -221,3 +221,20 @@ def test_norms_hold_what_most_modules_say() -> None:
     most = norms_of([*(side(eps=eps(1e-6), operator="rms_norm") for _ in range(3)), side(left=9, operator="rms_norm")], {})
     assert most.constants == {("rms_norm", "eps"): 1e-6}
     assert np.isclose(most.constants["rms_norm", "eps"], 1e-6)
+
+
+def test_the_side_whose_configuration_states_another_activation_is_wrong() -> None:
+    """One layer of two is no majority: what is stated says which activation is meant, also where most layers compute another."""
+    silu, gelu = (side(variant=name, function=name, operator="gated_activation") for name in ("silu", "gelu_tanh"))
+    both = {label: {"activation.silu": 1.0} for label in ("train", "infer")}
+    found = judged(gelu, silu, stated=both)
+    assert (found.verdict, found.side) == ("logic", "train")
+    assert judged(silu, gelu, stated=both).side == "infer"
+    assert judged(gelu, silu).side == "unknown"
+    assert judged(gelu, silu, stated={"train": {"activation.gelu_tanh": 1.0}, "infer": {"activation.silu": 1.0}}).side == "unknown"
+
+
+def test_modules_of_two_kinds_are_no_finding_but_a_doubt_of_the_mapping() -> None:
+    found = judged(side(operator="embedding", function="a"), side(operator="rms_norm", function="b"))
+    assert (found.verdict, [said.kind for said in found.would_decide]) == ("unknown", ["replay_joined_wrongly"])
+    assert judged(side(operator="layer_norm", function="a"), side(operator="rms_norm", function="b")).verdict == "logic"

@@ -1017,6 +1017,14 @@ TABLE: dict[str, tuple[str, str]] = {
         "train computes {train}, infer {infer}: functions that are not the same",
         "train 计算的是 {train}，infer 计算的是 {infer}：不是同一个函数",
     ),
+    "replay_function_stated": (
+        "the configuration of {side} states {name}",
+        "{side} 的配置写明 {name}",
+    ),
+    "replay_joined_wrongly": (
+        "whether the mapping joins the same values here: two modules of different kinds made them",
+        "映射在此处配对的是否为同一个值：两侧由不同种类的模块算出",
+    ),
     "replay_function_elsewhere": (
         "in most other modules {side} computes the same as the other side",
         "{side} 在其他多数模块中的计算与另一侧相同",

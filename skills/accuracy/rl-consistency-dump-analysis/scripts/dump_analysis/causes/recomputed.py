@@ -14,7 +14,12 @@ from dump_analysis.wording import word
 
 # What verdicts say where constants or functions of the two sides are not the same.
 _CONFIG_APART = frozenset({"replay_constants", "replay_functions"})
-_CONFIG_TOLD = _CONFIG_APART | {"replay_constant_stated", "replay_constant_elsewhere", "replay_function_elsewhere"}
+_CONFIG_TOLD = _CONFIG_APART | {
+    "replay_constant_stated",
+    "replay_constant_elsewhere",
+    "replay_function_elsewhere",
+    "replay_function_stated",
+}
 _FITS = "replay_fits_"  # begins the kinds that say with which change a record would follow
 _RIGHT = ("same", "rounding")
 _PARTIALS = "partials_"  # in a variant's name: sums of ranks or blocks, each rounded

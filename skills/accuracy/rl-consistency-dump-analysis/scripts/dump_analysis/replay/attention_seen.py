@@ -47,6 +47,9 @@ class Seen(NamedTuple):
         if row is None or not self.padded:
             return self.value(place)
         cut = cut_of(self.side, operand_of(row, self.side.label))
+        by_token = int(np.prod(described(cut.place).shape)) // self.rows.total
+        if by_token != cut.width and len(cut.columns) == cut.width:  # a row a head, all of it
+            return matrix_of(self.files, cut.place, by_token)
         return matrix_of(self.files, cut.place, cut.width, columns=cut.columns)
 
     def value(self, place: str) -> Matrix | None:

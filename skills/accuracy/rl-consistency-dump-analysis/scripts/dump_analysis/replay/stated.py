@@ -1,5 +1,6 @@
 """Constants that a configuration file states: config.json of transformers, or the provider's JSON of a trainer."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,13 @@ _KEYS = {
     "logits_scale": ("logits_scaling", "logit_scale", "lm_head_multiplier"),
 }
 _DIVISORS = ("logits_scaling",)  # what they hold divides
+# transformers' names of activations (ACT2FN of 5.19) -> ours; under the first key that is there
+_ACTIVATION = ("hidden_activation", "hidden_act", "activation_function")
+_FUNCTIONS = {
+    "silu": "silu", "swish": "silu", "gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh", "quick_gelu": "gelu_sigmoid", "relu": "relu", "relu2": "relu_squared",
+}  # fmt: skip
+FUNCTION = "activation."  # a function that is stated is a constant of its name, 1
 _INNER = ("text_config", "llm_config", "language_config")  # where a model of several parts keeps that of its language
 
 
@@ -25,7 +33,15 @@ def constants(path: str | Path) -> dict[str, float]:
     found = {name: {number for part in parts for key in keys if (number := _number(part, key)) is not None} for name, keys in _KEYS.items()}
     once = {name: numbers.pop() for name, numbers in found.items() if len(numbers) == 1}
     inner = [part for part in reversed(parts) if isinstance(part, dict)]
-    return once | next((of_attention for part in inner if (of_attention := attention_constants(part))), {})
+    for read in (attention_constants, _activation):
+        once |= next((own for part in inner if (own := read(part))), {})
+    return once
+
+
+def _activation(part: Mapping[str, Any]) -> dict[str, float]:
+    stated = next((part[key] for key in _ACTIVATION if part.get(key) is not None), None)
+    name = _FUNCTIONS.get(stated) if isinstance(stated, str) else None
+    return {} if name is None else {f"{FUNCTION}{name}": 1.0}
 
 
 def _number(part: Any, key: str) -> float | None:

@@ -15,11 +15,21 @@ from dump_analysis.replay import conventions, unexplained
 from dump_analysis.replay.formulas.rotary import FREQUENCY, THETA
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.replay.search import rounded_to_usual
+from dump_analysis.replay.stated import FUNCTION
 from dump_analysis.replay.usual import Norms
 from dump_analysis.wording import word
 
 _SIDES: tuple[SideName, SideName] = ("train", "infer")
 _Both = Mapping[SideName, Replayed]
+_ACTIVATIONS = frozenset({"activation", "gated_activation"})
+# Operators that a program may compute one of instead of another; of others it is the mapping that joins two values.
+_ALIKE = (
+    _ACTIVATIONS,
+    frozenset({"rms_norm", "layer_norm"}),
+    frozenset({"linear", "norm_linear", "soft_capped_linear", "scaled_linear"}),
+    frozenset({"rotary", "rotary_attention", "attention"}),
+    frozenset({"log_softmax", "log_prob"}),
+)
 # What is done to logits: its constant, and how it is told of one side alone, and where the other states it.
 _ENDS = {
     "soft_capped_linear": ("soft_cap", "replay_soft_cap", "replay_soft_cap_stated"),
@@ -160,15 +170,18 @@ def _logits_apart(both: _Both, norms: Mapping[str, Norms]) -> Judged | None:
 
 def _functions_apart(both: _Both, norms: Mapping[str, Norms]) -> Judged:
     train, infer = both["train"], both["infer"]
-    stray = [label for label in _SIDES if _is_other_function(both[label], norms[label])]
-    side: FindingSide = stray[0] if len(stray) == 1 else "unknown"
-    elsewhere = (word("replay_function_elsewhere", side=side),) if side != "unknown" else ()
-    meant = _side_that_its_table_bears_out(both) if not stray else None
-    if meant is not None:
-        side, elsewhere = _other(meant), (word("replay_table_layout", side=meant),)
     one, two = conventions.chosen(train, infer)
     told = word("replay_functions", train=_function_told(train, one), infer=_function_told(infer, two))
-    return Judged("logic", side, (told, *conventions.gains_apart(train, infer), *elsewhere), ())
+    operators = {side.best.trial.formula.operator for side in both.values()}
+    if len(operators) > 1 and not any(operators <= alike for alike in _ALIKE):
+        return Judged("unknown", "unknown", (told,), (word("replay_joined_wrongly"),))
+    strays = {label: why for label in _SIDES if (why := _other_function(both[label], norms[label], label)) is not None}
+    meant = _side_that_its_table_bears_out(both) if not strays else None
+    if meant is not None:
+        strays = {_other(meant): word("replay_table_layout", side=meant)}
+    side: FindingSide = next(iter(strays)) if len(strays) == 1 else "unknown"
+    proof = tuple(strays.values()) if len(strays) == 1 else ()
+    return Judged("logic", side, (told, *conventions.gains_apart(train, infer), *proof), ())
 
 
 def _other(side: SideName) -> SideName:
@@ -182,10 +195,14 @@ def _side_that_its_table_bears_out(both: _Both) -> SideName | None:
     return said[0] if len(said) == 1 and laid_out[said[0]] == both[said[0]].best.trial.variant.function else None
 
 
-def _is_other_function(one: Replayed, norms: Norms) -> bool:
-    """Whether a module computes another function than most modules of its operator on its side."""
-    usual = norms.functions.get(one.best.trial.formula.operator)
-    return usual is not None and usual != one.best.trial.variant.function
+def _other_function(one: Replayed, norms: Norms, label: str) -> Worded | None:
+    """Why a module computes the wrong function: another is stated, or most modules of its operator on its side compute another."""
+    operator, own = conventions.function_of(one)
+    stated = [name.removeprefix(FUNCTION) for name in norms.stated if name.startswith(FUNCTION) and operator in _ACTIVATIONS]
+    if stated and own not in stated:
+        return word("replay_function_stated", side=label, name=stated[0])
+    usual = norms.functions.get(operator)
+    return word("replay_function_elsewhere", side=label) if not stated and usual is not None and usual != own else None
 
 
 def _function_told(one: Replayed, variant: str) -> str:

@@ -111,8 +111,9 @@ class Makers:
 
     def _among_earlier(self, node: Node) -> Producer | None:
         """A part that no entry returned: cut out of a wider output by code outside any module."""
-        before = [whole for whole in self._wholes if whole[0] <= node.time and whole[1] in self.preferred][-_LOOK_BACK:]
-        for _, entry, whole in reversed(before):
+        before = [whole for whole in self._wholes if whole[0] <= node.time]
+        owning = [whole for whole in before if whole[1] in self.preferred]
+        for _, entry, whole in [*reversed(owning[-_LOOK_BACK:]), *reversed(before[-_LOOK_BACK:])]:
             columns = _columns_within(whole, node) if holds(whole.sample, node.sample) else None
             if columns is not None:
                 path = next(path for made, path in self._places[whole] if made == entry and "[" not in path)
