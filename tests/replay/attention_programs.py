@@ -52,8 +52,14 @@ def attended(
     """One head by a kernel: float32, probabilities_rounded, eager, eager_scaled_inside, flash, or flash_<keys>."""
     q, k, v = heads_of(seed, dtype, tokens)
     seen = arithmetic.visible(tokens, ahead=ahead, window=window)
-    made = _KERNELS[kernel.partition("_")[0]](q, k, v, seen, DTYPES[dtype], kernel, scale, cap)
-    return Attended(q, k, v, made, dtype)
+    return Attended(q, k, v, attention_by(kernel, q, k, v, seen, DTYPES[dtype], scale, cap), dtype)
+
+
+def attention_by(
+    kernel: str, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, to: torch.dtype, scale: float, cap: float | None = None
+) -> Tensor:
+    """One head by a kernel of the list in `attended`."""
+    return _KERNELS[kernel.partition("_")[0]](q, k, v, seen, to, kernel, scale, cap)
 
 
 def _bounded(scores: Tensor, cap: float | None) -> Tensor:

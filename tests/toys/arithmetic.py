@@ -26,12 +26,19 @@ _COS = [(-1.0) ** n / math.factorial(2 * n) for n in range(10)]
 
 
 _stored = torch.bfloat16
+_cuts_sums = False
 
 
 def store_in(dtype: torch.dtype) -> None:
     """The format of everything that is made in this process from now on."""
     global _stored  # a process makes one model
     _stored = dtype
+
+
+def cut_sums(cuts: bool) -> None:
+    """Whether linears cut their sums after each addition, in every model that is made in this process from now on."""
+    global _cuts_sums  # a process makes one model
+    _cuts_sums = cuts
 
 
 def rounded(x: Tensor) -> Tensor:
@@ -55,7 +62,14 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
     total = torch.zeros(*x.shape[:-1], weight.shape[0])
     for at in range(weight.shape[1]):
         total = total + x[..., at : at + 1] * weight[:, at]
+        if _cuts_sums:
+            total = _cut(total)
     return total
+
+
+def _cut(x: Tensor) -> Tensor:
+    """float32 numbers without all but the first 14 bits of each, as accumulators of some matrix units hold them."""
+    return (x.view(torch.int32) & ~0x3FF).view(torch.float32)
 
 
 def partial_products(x: Tensor, weight: Tensor) -> Tensor:
@@ -170,6 +184,25 @@ def attention(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, *, scale: float, ro
     for at in range(v.shape[1]):
         total = total + probabilities[:, :, at : at + 1] * v[:, at : at + 1, :]
     return total
+
+
+def blocked_attention(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, *, scale: float, block: int = 5) -> Tensor:
+    """`attention` by a kernel of no list: blocks of keys from the last to the first, weights and sums of each block in float16."""
+    q, k, v = (tensor.float() for tensor in (q, k.repeat_interleave(len(q) // len(k), 0), v.repeat_interleave(len(q) // len(v), 0)))
+    scores = torch.zeros(*q.shape[:2], k.shape[1])
+    for at in range(q.shape[2]):
+        scores = scores + q[:, :, at : at + 1] * k[:, None, :, at]
+    scores = (scores * scale).masked_fill(~seen, -math.inf)
+    top = scores.amax(-1, keepdim=True)
+    total, sums = torch.zeros(*q.shape[:2], 1), torch.zeros_like(q)
+    for stop in range(k.shape[1], 0, -block):
+        part = scores[..., max(0, stop - block) : stop]
+        weights = torch.where(torch.isfinite(part), exp(part - top), torch.zeros(())).half().float()
+        own = torch.zeros_like(q)
+        for at in range(weights.shape[-1]):
+            own = (own + weights[..., at : at + 1] * v[:, max(0, stop - block) + at, None, :]).half().float()
+        total, sums = total + row_sum(weights), sums + own
+    return sums / total
 
 
 def altered(x: Tensor, *, token: int | None = None, channel: int | None = None, factor: float = 1.02) -> Tensor:

@@ -43,6 +43,7 @@ def dump(request: dict[str, Any]) -> None:
         else:
             arithmetic.store_in(getattr(torch, request["stored"]))
             module, on = _MODELS[request["side"]], Switches(tuple((name, layer) for name, layer in request["on"]))
+            arithmetic.cut_sums(on.has("truncated_sums"))
             model, prompt = module.Qwen2ForCausalLM(on), weights.prompt(on)
         debugger.start(model=model)
         module.run(model, *prompt)

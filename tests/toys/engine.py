@@ -3,8 +3,6 @@
 Add and norm are one module that changes its inputs in place, all layers share one rotation, logits are made of the last row alone.
 """
 
-import math
-
 import torch
 from torch import Tensor, nn
 
@@ -137,14 +135,13 @@ class Attention(nn.Module):
     def __init__(self, layer: int, on: Switches) -> None:
         super().__init__()
         self.layer, self.on = layer, on
-        self.scale = 1.0 / math.sqrt(2 * WIDTH if on.has("attention_scale", layer) else WIDTH)
+        self.scale = weights.attention_scale(on, layer)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         tokens = len(query)
         q, k, v = (x.view(tokens, heads, WIDTH).transpose(0, 1) for x, heads in ((query, HEADS), (key, GROUPS), (value, GROUPS)))
-        rounding = self.on.has("probs_rounded", self.layer)
         seen = weights.attention_mask(tokens, self.on, self.layer)
-        mixed = arithmetic.attention(q, k, v, seen, scale=self.scale, round_probabilities=rounding)
+        mixed = weights.attention(self.on, self.layer, q, k, v, seen, self.scale)
         return rounded(mixed.transpose(0, 1).reshape(tokens, QUERY))
 
 

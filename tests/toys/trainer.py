@@ -1,7 +1,5 @@
 """The toy as a trainer has it: modules, names and shapes of transformers' Qwen2, tensors [1, tokens, H], residual sums in the layer."""
 
-import math
-
 import torch
 from torch import Tensor, nn
 
@@ -115,7 +113,7 @@ class Qwen2Attention(nn.Module):
         self.o_proj.partial = on.has("partial_sums", layer)
         self.o_proj.channel = 7 if on.has("one_channel", layer) else None
         self.layer, self.on = layer, on
-        self.scaling = 1.0 / math.sqrt(2 * WIDTH if on.has("attention_scale", layer) else WIDTH)
+        self.scaling = weights.attention_scale(on, layer)
 
     def forward(self, hidden_states: Tensor, position_embeddings: tuple[Tensor, Tensor], attention_mask: Tensor) -> tuple[Tensor, None]:
         shape = (*hidden_states.shape[:-1], -1, WIDTH)
@@ -123,8 +121,7 @@ class Qwen2Attention(nn.Module):
         q, k, v = (one.view(shape).transpose(1, 2) for one in projected)
         stepwise = self.on.has("rope_stepwise")
         q, k = (apply_rotary_pos_emb(x, *position_embeddings, stepwise=stepwise) for x in (q, k))
-        rounding = self.on.has("probs_rounded", self.layer)
-        mixed = arithmetic.attention(q[0], k[0], v[0], attention_mask[0, 0], scale=self.scaling, round_probabilities=rounding)
+        mixed = weights.attention(self.on, self.layer, q[0], k[0], v[0], attention_mask[0, 0], self.scaling)
         mixed = rounded(mixed).transpose(0, 1).reshape(*hidden_states.shape[:-1], HEADS * WIDTH)
         return self.o_proj(mixed), None
 

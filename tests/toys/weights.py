@@ -72,6 +72,19 @@ def scaled(hidden_states: Tensor, on: Switches) -> Tensor:
     return (hidden_states.float() * 7.0625).to(hidden_states.dtype) if on.has("stream_scaled") else hidden_states
 
 
+def attention_scale(on: Switches, layer: int) -> float:
+    """What scores are multiplied by in one layer."""
+    usual = 1.0 / math.sqrt(2 * WIDTH if on.has("attention_scale", layer) else WIDTH)
+    return usual * 1.01 if on.has("scale_up", layer) else usual
+
+
+def attention(on: Switches, layer: int, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, scale: float) -> Tensor:
+    """Heads of one layer by the kernel that is switched on: see `arithmetic.attention`."""
+    if on.has("blocked_attention"):
+        return arithmetic.blocked_attention(q, k, v, seen, scale=scale)
+    return arithmetic.attention(q, k, v, seen, scale=scale, round_probabilities=on.has("probs_rounded", layer))
+
+
 def attention_mask(tokens: int, on: Switches, layer: int) -> Tensor:
     """Which keys each token sees in one layer: bool [tokens, tokens]."""
     window = None

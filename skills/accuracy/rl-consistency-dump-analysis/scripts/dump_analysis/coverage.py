@@ -100,7 +100,7 @@ class Coverage:
 
 
 def _by(side: SideReplay) -> Worded | str:
-    return side.variant if side.variant is not None else word("variant_not_listed")
+    return side.variant if side.variant is not None else word("kernel_not_listed")
 
 
 def open_points(results: BoundaryResults, coverage: Coverage, replay: ReplayResults | None, cut_short: Sequence[str]) -> list[Worded]:

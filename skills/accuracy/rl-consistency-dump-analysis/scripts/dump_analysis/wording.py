@@ -811,6 +811,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "variant_branches_first": ("the branches are added first, each sum rounded", "先加各分支，每次求和都舍入"),
     "variant_product_rounded": ("the multiplied branch is rounded before it is added", "乘以系数的分支先舍入，再相加"),
     "variant_product_float32": ("the branch is multiplied and added in float32, rounded once", "分支的乘与加均为 float32，只舍入一次"),
+    "variant_scaled_stepwise": ("with logits rounded before they are scaled", "logits 先取整再缩放"),
+    "variant_scaled_once": ("with logits scaled in float32 and rounded once", "logits 在 float32 中缩放，只取整一次"),
     "variant_cap_stepwise": ("each step of the soft cap is rounded", "软截断的每一步都舍入"),
     "variant_cap_once": ("the soft cap in float32, rounded once", "软截断为 float32，只舍入一次"),
     # --- statistics and digests ---
@@ -1339,6 +1341,7 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "variant_float32": ("attention in float32, rounded once", "注意力在 float32 中计算，只舍入一次"),
     "variant_probabilities_rounded": ("attention probabilities rounded before they meet v", "注意力概率在与 v 相乘之前舍入"),
+    "kernel_not_listed": ("a kernel that is not in the list, as far as noise allows", "清单之外的内核（在噪声允许的范围内）"),
     "variant_not_listed": ("by a kernel that is not in the list, as far as noise allows", "使用清单之外的内核，在噪声允许的范围内"),
     "replay_noise": (
         "{side}: a kernel of {operator} that is not in the list; what it leaves looks like rounding (rms {rms} deviations, gain {gain})",

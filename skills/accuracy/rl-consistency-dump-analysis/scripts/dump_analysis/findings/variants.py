@@ -27,6 +27,8 @@ _WORDED = {
     "stepwise_branches_first": "variant_branches_first",
     "product_rounded": "variant_product_rounded",
     "product_float32": "variant_product_float32",
+    "scaled_stepwise": "variant_scaled_stepwise",
+    "scaled_once": "variant_scaled_once",
     "cap_stepwise": "variant_cap_stepwise",
     "cap_once": "variant_cap_once",
     "rotated_stepwise": "variant_rotated_stepwise",

@@ -15,6 +15,8 @@ from dump_analysis.replay.noise import Noise, Sums
 from dump_analysis.replay.one_side import Constant
 
 _DEVIATIONS = 6.0  # of a fitted scale
+# A kernel may cut where others round: all its scores, or all its probabilities, are then smaller by up to half the spacing of the format.
+_BIAS = {"bfloat16": 2.0**-9, "float16": 2.0**-12, "float32": 2.0**-25}
 NONE = float("inf")
 
 
@@ -50,14 +52,16 @@ def _judged(work: Work, formula: Formula, config: Mapping[str, float], grid: str
         along += float((slope * np.nan_to_num(z)).sum())
         against += float((slope * slope).sum())
     noise = sums.noise()
-    return Plausible(noise, _constants(work, config, along, against, noise), config, function)
+    return Plausible(noise, _constants(work, config, (along, against), noise, grid), config, function)
 
 
-def _constants(work: Work, config: Mapping[str, float], along: float, against: float, noise: Noise) -> dict[str, Constant]:
-    """The scale with the interval that its tangent allows, and the window; a weak cap hides in the noise."""
+def _constants(work: Work, config: Mapping[str, float], slopes: tuple[float, float], noise: Noise, grid: str) -> dict[str, Constant]:
+    """The scale with the interval that its tangent and a bias of the kernel allow, and the window; a weak cap hides in the noise."""
     scale, window = config[SCALE], config[WINDOW]
+    along, against = slopes
     off, deviation = (along / against, max(noise.rms, 1e-3) / np.sqrt(against)) if against else (0.0, np.inf)
-    interval = tuple(float(scale * (1 + off + sign * _DEVIATIONS * deviation)) for sign in (-1, 1))
+    reach = _DEVIATIONS * deviation + _BIAS[grid]
+    interval = tuple(float(scale * (1 + off + sign * reach)) for sign in (-1, 1))
     longest = max(one.stop - one.start for one in work.heads.sequences) if work.heads is not None else 0
     windows = (window, window) if np.isfinite(window) else (float(longest), NONE)
     return {SCALE: Constant(scale, (interval[0], interval[1]), False), WINDOW: Constant(window, windows, False)}

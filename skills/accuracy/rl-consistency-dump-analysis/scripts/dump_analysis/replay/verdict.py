@@ -78,7 +78,9 @@ def judge(
     else:
         found = _replayed({"train": train, "infer": infer}, weights, norms, single=single)
     verdict: Verdict = "logic" if differ else found.verdict
-    return Judged(verdict, found.side, (*apart, *found.evidence), (*checkpoint, *found.would_decide))
+    # What is not known of the kernel is no second cause beside the weights.
+    own = () if differ and found.verdict == "unknown" else found.evidence
+    return Judged(verdict, found.side, (*apart, *own), (*checkpoint, *found.would_decide))
 
 
 def _weight_told(one: Weight) -> tuple[Worded, ...]:
