@@ -30,6 +30,7 @@ _CAUSES = {
     "replay_fits_columns": ("side", "at"),
     "replay_fits_tokens": ("side", "at"),
     "replay_altered": ("side",),
+    "replay_not_altered": ("side",),
     "replay_elsewhere": ("side",),
     "replay_constants": ("name",),
     "replay_bias_alone": ("side",),

@@ -49,8 +49,8 @@ class Found(NamedTuple):
     noise: Noise | None = None
 
 
-def found_for(work: Work, stated: Config, hints: Config) -> Found:
-    """Try constants by stages until a variant explains the work. ``hints``: constants that explain the other side.
+def found_for(work: Work, stated: Config, *hints: Config) -> Found:
+    """Try constants by stages until a variant explains the work. ``hints``: those that explain the other side, and other layers.
 
     Raises CannotReplay where no variant runs, or where a rotation follows from no base and its frequencies are not told well enough.
     """
@@ -79,7 +79,7 @@ def found_for(work: Work, stated: Config, hints: Config) -> Found:
     return Found(work, grid, best, holding, constants, contradicted)
 
 
-def _by_noise(work: Work, best: Tried, stated: Config, hints: Config, grid: str) -> Found:
+def _by_noise(work: Work, best: Tried, stated: Config, hints: Sequence[Config], grid: str) -> Found:
     """No variant explains the work: what is left against the noise of rounding, and the constants that it allows."""
     seen = plausible(work, best.trial.formula, _starts(work, stated, hints), grid)
     if not seen.noise.is_rounding:
@@ -98,7 +98,7 @@ def _roles(work: Work) -> tuple[str, ...]:
 # --- stages ---
 
 
-def _stages(work: Work, formula: Formula, stated: Config, hints: Config) -> list[Stage]:
+def _stages(work: Work, formula: Formula, stated: Config, hints: Sequence[Config]) -> list[Stage]:
     """What to try, one after another: right variants with usual constants, mistakes, constants that the record points to, mistakes."""
     first = next(blocks(work, formula, {}, "float32"))
     if "key" not in _roles(work):
@@ -108,12 +108,12 @@ def _stages(work: Work, formula: Formula, stated: Config, hints: Config) -> list
     return [partial(_right, first, formula, starts), partial(_mistaken, first, formula), near, partial(_mistaken, first, formula)]
 
 
-def _rotation_stages(work: Work, formula: Formula, first: Block, stated: Config, hints: Config) -> list[Stage]:
+def _rotation_stages(work: Work, formula: Formula, first: Block, stated: Config, hints: Sequence[Config]) -> list[Stage]:
     """A table that was recorded is taken as it is; one that follows from positions is tried with the usual bases and numbers of pairs."""
     most = _most_pairs(work)
     if most is None:
         return [partial(_right, first, formula, [{}]), partial(_mistaken, first, formula)]
-    told = [known[PAIRS] for known in (stated, hints) if known.get(PAIRS, most) < most] if work.heads is not None else []
+    told = [known[PAIRS] for known in (stated, *hints) if known.get(PAIRS, most) < most] if work.heads is not None else []
     counts = list(dict.fromkeys([*told, float(most)]))
     fewer = [float(int(most * share)) for share in _SHARES if work.heads is not None]
     stages: list[Stage] = [partial(_right, first, formula, _turns(counts, stated, hints)), partial(_mistaken, first, formula)]
@@ -128,11 +128,11 @@ def _most_pairs(work: Work) -> int | None:
     return work.heads.width // 2 if "position" in _roles(work) else None
 
 
-def _turns(counts: Sequence[float], stated: Config, hints: Config) -> list[Config]:
+def _turns(counts: Sequence[float], stated: Config, hints: Sequence[Config]) -> list[Config]:
     """Frequencies that are stated, those of the other side, and the usual bases, for each number of pairs."""
     found: list[Config] = []
     for count in counts:
-        scaled = [one for known in (stated, hints) if (one := _scaled(known, int(count))) is not None]
+        scaled = [one for known in (stated, *hints) if (one := _scaled(known, int(count))) is not None]
         found += [*scaled, *({**one, MAGNITUDE: 1.0} for one in scaled)]
         found += [{THETA: base, PAIRS: count, MAGNITUDE: 1.0} for base in _bases(stated, hints)]
     return _distinct(found)
@@ -201,8 +201,8 @@ def _written(config: Config, usual: Config) -> list[Config]:
     return [{**config, SCALE: at} for at in dict.fromkeys(scales) if abs(at - scale) <= _WRITTEN * scale]
 
 
-def _bases(stated: Config, hints: Config) -> list[float]:
-    return list(dict.fromkeys([*(known[THETA] for known in (stated, hints) if THETA in known), *_USUAL_BASES]))
+def _bases(stated: Config, hints: Sequence[Config]) -> list[float]:
+    return list(dict.fromkeys([*(known[THETA] for known in (stated, *hints) if THETA in known), *_USUAL_BASES]))
 
 
 def _scaled(known: Config, pairs: int) -> Config | None:
@@ -213,10 +213,10 @@ def _scaled(known: Config, pairs: int) -> Config | None:
     return {**{name: known[name] for name in names}, PAIRS: float(pairs), MAGNITUDE: known.get(MAGNITUDE, 1.0)}
 
 
-def _starts(work: Work, stated: Config, hints: Config) -> list[Config]:
-    """The usual constants, and those of the other side."""
+def _starts(work: Work, stated: Config, hints: Sequence[Config]) -> list[Config]:
+    """The usual constants, those of the other side, and those of other layers."""
     usual = _usual_attention(work, stated)
-    return _distinct([usual, {**usual, **{name: hints[name] for name in usual if name in hints}}])
+    return _distinct([usual, *({**usual, **{name: hint[name] for name in usual if name in hint}} for hint in hints)])
 
 
 def _usual_attention(work: Work, stated: Config) -> Config:
@@ -228,7 +228,7 @@ def _usual_attention(work: Work, stated: Config) -> Config:
 # --- constants ---
 
 
-def _constants(work: Work, best: Tried, stated: Config, hints: Config, grid: str) -> dict[str, Constant]:
+def _constants(work: Work, best: Tried, stated: Config, hints: Sequence[Config], grid: str) -> dict[str, Constant]:
     block = sample_of(next(blocks(work, best.trial.formula, {}, grid)))
     found = {}
     for name, value in best.trial.config.items():
@@ -240,7 +240,8 @@ def _constants(work: Work, best: Tried, stated: Config, hints: Config, grid: str
         interval = _interval(value, partial(_explains, best.trial, block, name))
         as_stated = name in stated and interval[0] <= stated[name] <= interval[1]
         found[name] = Constant(stated[name] if as_stated else value, interval, as_stated)
-    return found | rotary_search.frequencies_of(work, best.trial, hints, grid)
+    scaled = next((hint for hint in hints if frequency_name(0) in hint), {})
+    return found | rotary_search.frequencies_of(work, best.trial, scaled, grid)
 
 
 def _explains(trial: Trial, block: Block, name: str, value: float) -> bool:

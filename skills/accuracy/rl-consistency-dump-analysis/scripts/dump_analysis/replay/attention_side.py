@@ -17,28 +17,36 @@ from dump_analysis.replay.stated_attention import window_of
 from dump_analysis.replay.trials import Trial, Tried
 from dump_analysis.tensors import Files
 
+Config = Mapping[str, float]
 
-def replay_attentions(files: Files, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> dict[str, Replayed | Unreplayed]:
-    """Both sides of a row of rotation or attention. The constants that explain one side are tried on the other, too."""
-    train = _side(files, pair, row, "train", stated.get("train", {}), {})
-    infer = _side(files, pair, row, "infer", stated.get("infer", {}), _values(train))
-    if _values(infer) and not _values(train):
-        train = _side(files, pair, row, "train", stated.get("train", {}), _values(infer))
+
+def replay_attentions(
+    files: Files, pair: Pair, row: Row, stated: Mapping[str, Config], before: Mapping[str, Config]
+) -> dict[str, Replayed | Unreplayed]:
+    """Both sides of a row of rotation or attention. ``before``: constants that explained the row of a layer before, by side.
+
+    Those are tried first where the usual ones fail, and the constants that explain one side are tried on the other.
+    """
+    own = {label: before.get(label, {}) for label in ("train", "infer")}
+    train = _side(files, pair, row, "train", stated.get("train", {}), own["train"])
+    infer = _side(files, pair, row, "infer", stated.get("infer", {}), values_of(train), own["infer"])
+    if values_of(infer) and not values_of(train):
+        train = _side(files, pair, row, "train", stated.get("train", {}), values_of(infer))
     return {"train": train, "infer": infer}
 
 
-def _values(one: Replayed | Unreplayed) -> dict[str, float]:
+def values_of(one: Replayed | Unreplayed) -> dict[str, float]:
     """The constants that explain a side."""
     return {name: found.value for name, found in one.constants.items()} if isinstance(one, Replayed) and one.follows else {}
 
 
-def _side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float], hints: Mapping[str, float]) -> Replayed | Unreplayed:
+def _side(files: Files, pair: Pair, row: Row, label: str, stated: Config, *hints: Config) -> Replayed | Unreplayed:
     window = window_of(stated, row.boundary.split(".")[1])
     stated = {**stated, **({WINDOW: window} if window is not None else {})}
     try:
         works = attention_work.works_of(files, pair, row, label, stated)
         as_one = len(works) > 1 and attention_work.span_of(row, pair) is not None
-        parts = [_replayed(found_for(work, stated, hints)) for work in works]
+        parts = [_replayed(found_for(work, stated, *hints)) for work in works]
         return _joined(parts, "rotary_attention" if as_one else works[-1].operators[0])
     except CannotReplay as why:
         return Unreplayed(entry_of(row, label), why.reason)

@@ -11,11 +11,11 @@ from msprobe_files.pt_archive import PtTensor
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.replay_results import Basis, Calibration, ConfigValue, Edge, ModuleReplay, SideReplay, Span, WeightReplay
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
-from dump_analysis.boundaries import layer_of
+from dump_analysis.boundaries import layer_of, place_of
 from dump_analysis.pairs import keep_freed_memory
 from dump_analysis.replay import attention_work, conventions, norm_chain, places, search, verdict, weights_compared
 from dump_analysis.replay.assembled import Whole, whole_pair
-from dump_analysis.replay.attention_side import replay_attentions
+from dump_analysis.replay.attention_side import replay_attentions, values_of
 from dump_analysis.replay.between import inputs_of, with_inputs
 from dump_analysis.replay.edges import Stated
 from dump_analysis.replay.formulas.rotary import THETA
@@ -65,9 +65,11 @@ def replay_pair(
     whole = whole_pair(mapping, train, infer)
     pair = pair_of(whole.mapping, whole.train, whole.infer)
     weights = weights_compared.compared(whole.mapping, pair, previous)
-    found = []
+    found, before = [], dict[str, dict[str, dict[str, float]]]()
     for row in rows_of(mapping):
-        found.append(_both_sides(whole, pair, row, stated))
+        made = _both_sides(whole, pair, row, stated, before.get(place_of(row.boundary), {}))
+        before[place_of(row.boundary)] = {label: values_of(side) for label, side in made.sides.items()}
+        found.append(made)
         advance()
     inputs = inputs_of(pair, [(one.row, one.sides) for one in found], stated)
     replayed = {label: [side for one in found if isinstance(side := one.sides[label], Replayed)] for label in _SIDES}
@@ -104,14 +106,15 @@ def _weight_of(one: weights_compared.Compared) -> Weight:
     return Weight(result.name, one.unequal, one.of, tuple(result.evidence), result.format_only, result.side, one.stores_one_more)
 
 
-def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> _Pair:
+def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Stated, before: Stated) -> _Pair:
+    """``before``: constants that explained the same place of the layer before."""
     files = Files()  # what it closes it opens again where it is asked
     said = pair.rows.get(row.boundary)
     if said is None:
         why = whole.left_out[row.boundary]
         return _Pair(row, {label: Unreplayed(entry_of(row, label), why) for label in _SIDES}, files)
     if attention_work.is_attention(said):
-        return _Pair(said, replay_attentions(files, pair, said, stated), files)
+        return _Pair(said, replay_attentions(files, pair, said, stated, before), files)
     return _Pair(said, {label: _one_side(files, pair, said, label, stated.get(label, {})) for label in _SIDES}, files)
 
 
