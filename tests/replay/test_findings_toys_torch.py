@@ -141,7 +141,7 @@ def test_replay_of_another_mapping_is_not_used(toys: Toys, tmp_path: Path) -> No
 
 
 def test_an_embedding_that_one_side_does_not_scale_is_one_finding(toys: Toys, tmp_path: Path) -> None:
-    """Every module follows from its own inputs: what one side leaves out lies between them, and its configuration says that it should not."""
+    """Every module follows from its own inputs: what one side leaves out lies between them, and its configuration says so."""
     found = concluded(toys.both(train=Switches((("stream_scaled", 0),))), tmp_path, {"embedding_multiplier": 7.0625})
     (finding,) = of(found, "logic")
     assert (finding.boundary, finding.side, finding.cause.kind) == ("layers.0.input_norm.out", "infer", "replay_not_altered")

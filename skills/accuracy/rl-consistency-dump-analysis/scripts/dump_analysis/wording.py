@@ -1067,6 +1067,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side} scales its logits in this module; {other}, whose configuration states the same scale {value}, after it",
         "{side} 在该模块内缩放 logits；{other} 的配置写明同样的比例 {value}，在其后进行",
     ),
+    "replay_rows_shifted": (
+        "{side}: {share} of the logits follow from the row {by} further on than their own ({origin} weight)",
+        "{side}：{share} 的 logits 由比自身靠后 {by} 行的权重行得出（权重来源：{origin}）",
+    ),
     "replay_unexplained": (
         (
             "{side}: {unexplained} of {of} elements do not follow from its own inputs and weights by any variant of {operator}; "

@@ -81,6 +81,11 @@ def rows_of(mapping: SemanticMapping) -> list[Row]:
     return [row for row in mapping.boundaries if row.boundary not in INPUTS]
 
 
+def makes_logits(work: Work) -> bool:
+    """Whether a work is the head of a vocabulary."""
+    return set(_OF_LOGITS) <= set(work.operators)
+
+
 def entry_of(row: Row, label: str) -> str | None:
     """The innermost recorded entry in which a side makes the value."""
     return getattr(row.module, label) if row.module is not None else None

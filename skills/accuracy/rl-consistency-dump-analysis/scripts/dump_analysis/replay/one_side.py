@@ -7,10 +7,11 @@ from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.replay_results import Residual
 from dump_analysis.replay import search, trials
 from dump_analysis.replay.formulas import Formula
-from dump_analysis.replay.modules import Work
+from dump_analysis.replay.modules import Work, makes_logits
 from dump_analysis.replay.noise import Noise
 from dump_analysis.replay.recorded import CannotReplay
 from dump_analysis.replay.residual import Where, residual_of, where_of
+from dump_analysis.replay.shifted_rows import Shift, shift_of
 from dump_analysis.replay.trials import Trial, Tried
 from dump_analysis.wording import word
 
@@ -32,7 +33,8 @@ class Replayed(NamedTuple):
     """What recomputing showed. ``best``: the nearest trial; ``holding``: names of the variants that explain the record.
 
     ``contradicted``: constants that were stated and with which the record does not follow; ``where``: elements that nothing explains.
-    ``noise``: what is left of an operator whose kernels are many, against the noise of rounding.
+    ``noise``: what is left of an operator whose kernels are many, against the noise of rounding. ``shift``: of the rows of a head from
+    which logits follow that nothing else explains.
     """
 
     work: Work
@@ -44,6 +46,7 @@ class Replayed(NamedTuple):
     residual: Residual | None
     where: Where | None
     noise: Noise | None = None
+    shift: Shift | None = None
 
     @property
     def explained(self) -> bool:
@@ -91,7 +94,8 @@ def replay(work: Work, stated: Mapping[str, float]) -> Replayed:
     if explained:
         return Replayed(work, grid, best, holding, constants, contradicted, None, None)
     where = where_of(best.touched) if not best.explains and best.touched is not None else None
-    return Replayed(work, grid, best, holding, constants, contradicted, residual_of(work, best.trial, grid), where)
+    shift = shift_of(work, grid) if not best.explains and makes_logits(work) else None
+    return Replayed(work, grid, best, holding, constants, contradicted, residual_of(work, best.trial, grid), where, shift=shift)
 
 
 def _closest(found: Sequence[Tried]) -> list[Tried]:

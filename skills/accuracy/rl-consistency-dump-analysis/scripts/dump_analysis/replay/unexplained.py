@@ -14,7 +14,7 @@ def unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
     """Whether what nothing explains may be a kernel, or a function, that nobody has written down, or a weight that is another."""
     if one.work.guessed:
         return True
-    if one.best.explains:
+    if one.best.explains or one.shift is not None:
         return False
     usual = norms.noises.get(one.best.trial.formula.operator)
     if usual is not None and (one.noise is None or one.noise.rms < GROSS * usual):
@@ -46,6 +46,8 @@ def told(label: str, one: Replayed) -> tuple[Worded, ...]:
     best = one.best
     if best.explains:
         return (word("replay_mistake", side=label, variant=best.trial.variant.name, of=best.of),)
+    if one.shift is not None:
+        return (word("replay_rows_shifted", side=label, by=one.shift.by, share=f"{one.shift.share:.0%}", origin=one.work.origin),)
     first = word(
         "replay_unexplained", side=label, unexplained=best.outside, of=best.of, operator=best.trial.formula.operator,
         variant=best.trial.variant.name,
