@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """Say where a trainer's dump and an inference engine's dump part, and why: probe, mapping, gate, replay, conclusion in one call."""
 
+import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dump_analysis.artefacts.conclusion import Conclusion
 
 try:
     from dump_analysis import cli
@@ -21,27 +26,15 @@ writes:  probe.json semantic_mapping.json boundary_results.json replay_results.j
 example:
   python3 diagnose.py --train dumps/train --infer dumps/infer --output-dir analysis
 """
+FLAGS = (
+    "train", "infer", "mapping", "plan", "reference", "train-config", "infer-config", "previous", "train-log", "output-dir", "lang",
+    "exit-code", "json", "quiet",
+)  # fmt: skip
 
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.share(
-        "train",
-        "infer",
-        "mapping",
-        "plan",
-        "reference",
-        "train-config",
-        "infer-config",
-        "previous",
-        "train-log",
-        "output-dir",
-        "lang",
-        "exit-code",
-        "json",
-        "quiet",
-        required=("train", "infer"),
-    )
+    parser.share(*FLAGS, required=("train", "infer"))
     args = parser.parse_args()
 
     from dump_analysis import pipeline, train_log
@@ -76,14 +69,21 @@ def main() -> int:
     if args.json:
         print(io.text_of(found), end="")
     else:
-        proposed = () if args.mapping else (pipeline.LAYER_MAP,)
-        names = (pipeline.PROBE, pipeline.MAPPING, *proposed, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION)
-        left = " (would_decide names what is left to do)" if found.would_decide else ""
-        lines = [*pipeline.sentences(found, args.lang), f"left in {folder}: {' '.join(names)}"]
-        cli.answer(lines, pipeline.after_conclusion(folder / pipeline.CONCLUSION, left))
+        _answer(found, folder, args)
     for error in probed.errors or gated.errors:
         cli.fail(error)
     return cli.exit_code(found.overall, found.consistency, wanted=args.exit_code)
+
+
+def _answer(found: "Conclusion", folder: Path, args: argparse.Namespace) -> None:
+    """The three sentences, and what was left where."""
+    from dump_analysis import pipeline
+
+    proposed = () if args.mapping else (pipeline.LAYER_MAP,)
+    names = (pipeline.PROBE, pipeline.MAPPING, *proposed, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION)
+    left = " (would_decide names what is left to do)" if found.would_decide else ""
+    lines = [*pipeline.sentences(found, args.lang), f"left in {folder}: {' '.join(names)}"]
+    cli.answer(lines, pipeline.after_conclusion(folder / pipeline.CONCLUSION, left))
 
 
 if __name__ == "__main__":
