@@ -56,6 +56,7 @@ check: .venv/test
 	@cd tests && "$(CURDIR)/$(PY)" -m mypy --config-file "$(CURDIR)/pyproject.toml" toys
 	@MYPYPATH=tests:$(ANALYST)/scripts $(PY) -m mypy benchmarks
 	@$(PY) -m pytest $(TWO)
+	@ATEN_CPU_CAPABILITY=default $(PY) -m pytest $(TWO) --ends tests/replay
 
 smoke: .venv/demo
 	@$(PY) tests/smoke.py

@@ -33,6 +33,7 @@ FOUND = {
     "rope_base": ATTENTION,
     "angles_bf16": ATTENTION,
     "attention_scale": ["layers.1.attn_core"],
+    "scale_up": ["layers.1.attn_core"],
     "mask_off_by_one": ["layers.1.attn_core"],
     "window_off_by_one": ["layers.1.attn_core"],
     "padding_left_in": ["layers.1.attn_core"],

@@ -129,10 +129,11 @@ def _most_pairs(work: Work) -> int | None:
 
 
 def _turns(counts: Sequence[float], stated: Config, hints: Sequence[Config]) -> list[Config]:
-    """Frequencies that are stated, those of the other side, and the usual bases, for each number of pairs."""
+    """Frequencies that are stated, those of the other side where no base gives them, and the usual bases, for each number of pairs."""
     found: list[Config] = []
+    known = [stated, *(hint for hint in hints if THETA not in hint)]
     for count in counts:
-        scaled = [one for known in (stated, *hints) if (one := _scaled(known, int(count))) is not None]
+        scaled = [one for each in known if (one := _scaled(each, int(count))) is not None]
         found += [*scaled, *({**one, MAGNITUDE: 1.0} for one in scaled)]
         found += [{THETA: base, PAIRS: count, MAGNITUDE: 1.0} for base in _bases(stated, hints)]
     return _distinct(found)
