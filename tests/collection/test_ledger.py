@@ -1,5 +1,7 @@
 """The ledger of changes as a user meets it: recorded before an edit, put back byte for byte, refused where work would be lost."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -274,7 +276,7 @@ def test_hard_links_keep_their_partner(case: Case, tmp_path: Path) -> None:
         (["fixed.py", "--keep", "fixed.py"], "--keep is for restore"),
     ],
 )
-def test_what_cannot_be_recorded_is_refused_in_one_line(case: Case, arguments: "list[str]", says: str) -> None:
+def test_what_cannot_be_recorded_is_refused_in_one_line(case: Case, arguments: list[str], says: str) -> None:
     """Nothing is written down then, not even the files of the same call that could be."""
     os.mkfifo(case.tree / "pipe")
     paths = [arg if arg.startswith("--") or arg == "(" else str(case.tree / arg) for arg in arguments]

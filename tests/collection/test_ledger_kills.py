@@ -1,5 +1,7 @@
 """A kill -9 before any single operation of record, diff, restore or verify: restoring afterwards gives the tree of before."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import signal

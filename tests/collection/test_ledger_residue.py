@@ -1,5 +1,7 @@
 """What must not be left in a tree: found wherever it stands, and not where it stood before."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any

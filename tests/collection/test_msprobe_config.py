@@ -204,7 +204,8 @@ def test_a_layer_counted_by_hand() -> None:
         ),  # Mixtral-8x7B
         (
             {"hidden_size": 2048, "num_hidden_layers": 48, "intermediate_size": 6144, "moe_intermediate_size": 768,
-             "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151936, "num_experts": 128, "num_experts_per_tok": 8}, 30.5e9,
+             "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151936,
+             "num_experts": 128, "num_experts_per_tok": 8}, 30.5e9,
         ),  # Qwen3-30B-A3B
         (
             {"hidden_size": 7168, "num_hidden_layers": 61, "intermediate_size": 18432, "moe_intermediate_size": 2048,

@@ -1,5 +1,7 @@
 """Source trees for the tests of the ledger, and what they hold byte for byte."""
 
+from __future__ import annotations
+
 import os
 import stat
 from pathlib import Path
@@ -23,7 +25,7 @@ def make_tree(root: Path) -> Path:
     return root
 
 
-def content(root: Path) -> "dict[str, tuple[str, int, bytes]]":
+def content(root: Path) -> dict[str, tuple[str, int, bytes]]:
     """Everything below a folder: kind, mode, bytes."""
     found = {}
     for folder, folders, names in os.walk(root):
