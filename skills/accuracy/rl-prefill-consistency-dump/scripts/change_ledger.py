@@ -100,7 +100,8 @@ def _verify(args: argparse.Namespace) -> int:
     cli.warn(verdict.remarks, args.quiet)
     for gap in verdict.gaps:
         cli.fail(gap)
-    state = "shut: %d gaps" % len(verdict.gaps) if verdict.gaps else "open: every recorded file is as before, no residue"
+    shut = "shut: %d gap%s" % (len(verdict.gaps), "" if len(verdict.gaps) == 1 else "s")
+    state = shut if verdict.gaps else "open: every recorded file is as before, no residue"
     again = cli.call("change_ledger.py", "restore" if verdict.gaps else "verify", "--workdir", args.workdir)
     then = again if verdict.gaps else cli.call("check_stage.py", "--stage", "9", "--workdir", args.workdir)
     cli.answer(["verify is %s (%d text files searched)" % (state, verdict.scanned)], then)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from msprobe_files.errors import DumpError
 from msprobe_files.units import load_json
@@ -65,8 +65,11 @@ def compiled(patterns: Sequence[str]) -> "Dict[str, re.Pattern[bytes]]":
     return found
 
 
-def scan(root: str, workdir: Path, patterns: Sequence[str]) -> Scan:
-    """Search a tree; links are not followed, the ledger's own files and version control are left out."""
+def scan(root: str, workdir: Path, patterns: Sequence[str], unchanged: Mapping[str, str]) -> Scan:
+    """Search a tree; links are not followed, the ledger's own files and version control are left out.
+
+    ``unchanged``: path -> digest of files whose words are known: they are not searched while they are so.
+    """
     search = compiled(patterns)
     texts: Dict[str, Text] = {}
     folders: List[str] = []
@@ -85,7 +88,8 @@ def scan(root: str, workdir: Path, patterns: Sequence[str]) -> Scan:
         if b"\0" in data[:_HEAD]:
             skipped[below] = "binary"
             continue
-        texts[below] = Text(hashlib.sha256(data).hexdigest(), lines_of(data, search))
+        digest = hashlib.sha256(data).hexdigest()
+        texts[below] = Text(digest, {} if unchanged.get(below) == digest else lines_of(data, search))
     return Scan(texts, tuple(os.path.relpath(folder, root) for folder in folders), skipped)
 
 
@@ -124,7 +128,7 @@ def _walk(root: str, workdir: str, folders: List[str], skipped: Dict[str, str]) 
 
 def note(root: str, label: str, workdir: Path, patterns: Sequence[str]) -> None:
     """Note what a tree holds now, before anything in it is recorded."""
-    found = scan(root, workdir, patterns)
+    found = scan(root, workdir, patterns, {})
     texts: Dict[str, Any] = {}
     for path, text in found.texts.items():
         texts[path] = [text.digest, {pattern: len(lines) for pattern, lines in text.lines.items()}]

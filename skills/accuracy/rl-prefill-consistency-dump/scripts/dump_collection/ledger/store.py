@@ -95,9 +95,12 @@ def put_back(path: str, before: Before, workdir: Path) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a link, if one is there."""
-    if os.path.lexists(path):
-        os.unlink(path)
+    """Remove a file or a link, if one is there. Raises DumpError where its folder forbids it."""
+    try:
+        if os.path.lexists(path):
+            os.unlink(path)
+    except OSError as error:
+        raise DumpError("Cannot remove %s: %s. Mend its folder's permissions and restore again." % (path, error.strerror))
 
 
 def _write_in_place(path: str, backup: Path, mode: int) -> None:

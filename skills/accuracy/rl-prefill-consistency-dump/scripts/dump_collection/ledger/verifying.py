@@ -70,7 +70,8 @@ def _of_tree(ledger: Ledger, label: str, place: str, workdir: Path, patterns: Se
     if not os.path.isdir(place):
         return ["the root %s is not at %s. Write where it is now into places of %s" % (label, place, records.NAME)], [], 0
     before = residue.known(label, workdir)
-    now = residue.scan(place, workdir, tuple(dict.fromkeys((*residue.PATTERNS, *before.patterns, *patterns))))
+    wanted = tuple(dict.fromkeys((*residue.PATTERNS, *before.patterns, *patterns)))
+    now = residue.scan(place, workdir, wanted, {path: digest for path, (digest, _) in before.texts.items()})
     gaps = list(_words(ledger, label, before, now, workdir))
     in_workdir = os.path.realpath(str(workdir))
     gaps += [
