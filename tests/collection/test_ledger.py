@@ -308,6 +308,23 @@ def test_a_ledger_that_was_edited_is_refused_with_its_place(case: Case, edit: An
     assert re.search(says, ran.stderr), ran.stderr
 
 
+def test_a_ledger_of_roots_beside_it_is_read(tmp_path: Path) -> None:
+    """The contract's own example names no places: its roots lie beside the ledger, its backups bear the change's name."""
+    case = Case(tmp_path)
+    case.work = tmp_path
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger/C1").write_bytes(ACTOR)
+    change = {
+        "id": "C1", "path": "trainer/verl/actor.py", "kind": "modified", "why": "start and stop of the debugger", "stage": 6,
+        "before": {"digest": _sha(ACTOR), "mode": "0644", "backup": "ledger/C1"}, "after": {"digest": _sha(b"edited")}, "restored": False,
+    }  # fmt: skip
+    value = {"schema": "change_ledger/1", "roots": ["trainer"], "changes": [change], "state": "open"}
+    (tmp_path / "change_ledger.json").write_text(json.dumps(value))
+    (case.tree / "verl/actor.py").write_bytes(b"edited")
+    case.run("restore")
+    assert content(case.tree) == case.before
+
+
 def test_a_damaged_backup_is_not_put_back(case: Case) -> None:
     case.record(case.tree / "verl/actor.py")
     (case.tree / "verl/actor.py").write_bytes(b"edited\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from dump_collection.ledger import changes, recording, restoring, store, verifying
+from dump_collection.ledger.records import Before
 from trees import ACTOR, content, make_tree
 
 # What changes a file or makes it durable; a kill comes before the call, so the one before it has just ended.
@@ -143,3 +145,22 @@ def test_a_file_written_meanwhile_is_not_stored_torn(tmp_path: Path, monkeypatch
     monkeypatch.setattr(store, "_copy", growing)
     with pytest.raises(store.DumpError, match="it is being written at this moment"):
         store.keep(str(path), tmp_path / "run")
+
+
+def test_ctrl_c_waits_until_a_file_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command says that nothing was left half written."""
+    tree, work = make_tree(tmp_path / "trainer"), tmp_path / "run"
+    _record(tree, work)
+    (tree / "verl/actor.py").write_bytes(b"e")
+    write = store._write_all
+
+    def interrupted(handle: int, data: bytes) -> None:
+        write(handle, data[:3])
+        os.kill(os.getpid(), signal.SIGINT)
+        write(handle, data[3:])
+
+    monkeypatch.setattr(store, "_write_all", interrupted)
+    backup = Before(hashlib.sha256(ACTOR).hexdigest(), "0644", "ledger/" + hashlib.sha256(ACTOR).hexdigest())
+    with pytest.raises(KeyboardInterrupt):
+        store.put_back(str(tree / "verl/actor.py"), backup, work)
+    assert (tree / "verl/actor.py").read_bytes() == ACTOR

@@ -129,6 +129,31 @@ def test_the_workdir_may_lie_inside_a_root(tmp_path: Path) -> None:
     case.run("verify")
 
 
+def test_what_runs_wrote_is_no_residue(tmp_path: Path) -> None:
+    """A dump quotes the debugger's calls, a log prints the metric, the workdir holds configurations: none is a switch."""
+    case = Case(tmp_path)
+    case.work = case.tree / "run"
+    case.record(case.tree / "fixed.py")
+    case.run("restore")
+    unit = case.tree / "dump" / "step0" / "rank0"
+    unit.mkdir(parents=True)
+    for name in ("dump.json", "construct.json", "stack.json"):
+        (unit / name).write_text("debugger.start(model)\n")
+    (case.tree / "train.log").write_text("prefill_logprob_diff_mean 0\n")
+    (case.work / "msprobe_infer.json").write_text('{"load": {"path": 1}}\n')
+    ran = case.run("verify")
+    for said in ("(a dump): dump/step0/rank0", "(a log): train.log", "(the workdir): run"):
+        assert f"not searched {said}" in ran.stderr
+
+
+def test_a_root_without_an_edit_can_be_verified(case: Case) -> None:
+    """A framework with msprobe built in needs no edit; its launch script is searched all the same."""
+    assert "no file is recorded yet" in case.run("record", "--root", case.tree).stdout
+    case.run("verify")
+    (case.tree / "run.sh").write_text("export DUMP_ON=1\n")
+    assert "run.sh:1 holds" in case.run("verify", code=1).stderr
+
+
 @pytest.mark.parametrize(("data", "lines"), [(b"a\nX\nXX", (2, 3, 3)), (b"X", (1,)), (b"\n\nX\n", (3,)), (b"\r\nX", (2,)), (b"", ())])
 def test_line_numbers_are_those_of_an_editor(data: bytes, lines: Any) -> None:
     assert residue.lines_of(data, residue.compiled(["X"])).get("X", ()) == lines

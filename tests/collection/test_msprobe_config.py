@@ -167,6 +167,10 @@ def test_how_it_is_handed_over() -> None:
     assert configuring.hand_over(wanted(frameworks=("vime", "vllm-ascend"), **infer), "/c").startswith(
         "--vllm-enforce-eager --vllm-additional"
     )
+    assert configuring.hand_over(wanted(frameworks=("verl", "vllm-ascend"), **infer), "/c.json") == (
+        "actor_rollout_ref.rollout.enforce_eager=True "
+        "'+actor_rollout_ref.rollout.engine_kwargs.vllm.additional_config={dump_config_path:/c.json}'"
+    )
     assert configuring.hand_over(wanted(frameworks=("sglang",), **infer), "/c.json") == "--msprobe-dump-config /c.json"
     assert configuring.hand_over(wanted(frameworks=("slime", "sglang"), **infer), "/c.json") == "--sglang-msprobe-dump-config /c.json"
     assert configuring.hand_over(wanted(), "/c.json") == "PrecisionDebugger(config_path='/c.json')"

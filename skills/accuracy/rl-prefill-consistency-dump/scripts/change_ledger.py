@@ -11,7 +11,8 @@ except ModuleNotFoundError:
     print("Cannot run: dump_collection is not beside this script. Copy the whole skill folder.", file=sys.stderr)
     sys.exit(2)
 
-EPILOG = """record   before a file is touched: its bytes and mode are stored (--root once for each tree; --created for files to be made)
+EPILOG = """record   before a file is touched: its bytes and mode are stored (--created for files to be made). --root once for each tree:
+         the words that it holds by itself are noted, also where no file is to be edited
 diff     after an edit: what was changed; a later change by somebody else is noticed from then on
 restore  every file, or the named ones, as before; a file that somebody changed after the last diff is refused, and why
 verify   the gate of stage 9: nothing recorded is left, and no switch, marker, debugger call or transformed source folder
@@ -50,8 +51,10 @@ def main() -> int:
     for flag, actions in _OF.items():
         if getattr(args, flag) and args.action not in actions:
             parser.error("%s is for %s" % ("FILE" if flag == "paths" else "--" + flag, " and ".join(actions)))
-    if args.action == "record" and (args.why is None or args.stage is None or not (args.paths or args.created)):
-        parser.error("record needs --why, --stage and at least one FILE or --created FILE")
+    if args.action == "record" and not (args.paths or args.created or args.root):
+        parser.error("record needs a FILE, a --created FILE or a --root DIR")
+    if (args.paths or args.created) and args.action == "record" and (args.why is None or args.stage is None):
+        parser.error("record needs --why and --stage for a file")
     return {"record": _record, "diff": _diff, "restore": _restore, "verify": _verify}[args.action](args)
 
 
@@ -59,9 +62,10 @@ def _record(args: argparse.Namespace) -> int:
     from dump_collection.ledger import recording
 
     created, roots, patterns = args.created or [], args.root or [], args.pattern or []
-    found = recording.record(Path(args.workdir), args.paths, created, roots, patterns, args.why, args.stage)
+    found = recording.record(Path(args.workdir), args.paths, created, roots, patterns, args.why or "", args.stage or 0)
     cli.warn(found.notes, args.quiet)
     lines = ["recorded %s %s (%s)" % (change.id, change.path, change.kind) for change in found.changes]
+    lines = lines or ["the words that the roots hold now are noted; no file is recorded yet"]
     cli.answer(lines, "edit, then " + cli.call("change_ledger.py", "diff", "--workdir", args.workdir))
     return cli.OPEN
 
@@ -76,7 +80,8 @@ def _diff(args: argparse.Namespace) -> int:
         files.write_bytes(args.output, patch.encode("utf-8", "surrogateescape"))
     lines = ["%s %s (%s): %s, +%d -%d" % (s.change.id, s.change.path, s.change.kind, s.state, s.added, s.removed) for s in seen]
     lines = lines or ["no open change"]
-    cli.answer(lines + ([] if args.output else patch.splitlines()), cli.call("change_ledger.py", "restore", "--workdir", args.workdir))
+    then = "go on with the stage; at the very end " + cli.call("change_ledger.py", "restore", "--workdir", args.workdir)
+    cli.answer(lines + ([] if args.output else patch.splitlines()), then)
     return cli.OPEN
 
 

@@ -110,13 +110,21 @@ def read(workdir: Path) -> Ledger:
     if not path.is_file():
         raise DumpError("Cannot use the ledger: there is no %s. Check --workdir, or begin with record." % path)
     value = files.read(path, SCHEMA)
+    places = _places(value, workdir)
+    changes = tuple(_change(item, "changes[%d]" % at, places) for at, item in enumerate(_field(value, "changes", list, "")))
+    state = _field(value, "state", str, "")
+    return Ledger(places, changes, state)
+
+
+def _places(value: Dict[str, Any], workdir: Path) -> Dict[str, str]:
+    if "places" not in value:  # roots that lie beside the ledger need none
+        roots = _field(value, "roots", list, "")
+        return {str(root): os.path.join(os.path.realpath(str(workdir)), str(root)) for root in roots}
     places = {}
     for at, place in enumerate(_field(value, "places", list, "")):
         here = "places[%d]" % at
         places[_field(place, "root", str, here)] = _field(place, "path", str, here)
-    changes = tuple(_change(item, "changes[%d]" % at, places) for at, item in enumerate(_field(value, "changes", list, "")))
-    state = _field(value, "state", str, "")
-    return Ledger(places, changes, state)
+    return places
 
 
 def write(workdir: Path, ledger: Ledger) -> None:

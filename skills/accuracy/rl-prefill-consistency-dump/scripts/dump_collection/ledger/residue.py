@@ -29,6 +29,7 @@ STUB_FOLDER = re.compile(r"stub_source_round")
 HUGE = 8 << 20  # bytes; sources are smaller
 _HEAD = 8192  # where git looks for a zero byte, too
 _OTHERS = {".git", ".hg", ".svn"}  # version control keeps compressed copies; what is checked out is scanned
+_LOGS = (".log", ".jsonl")  # what runs wrote; their words are no switches
 
 
 class Text(NamedTuple):
@@ -66,7 +67,7 @@ def compiled(patterns: Sequence[str]) -> "Dict[str, re.Pattern[bytes]]":
 
 
 def scan(root: str, workdir: Path, patterns: Sequence[str], unchanged: Mapping[str, str]) -> Scan:
-    """Search a tree; links are not followed, the ledger's own files and version control are left out.
+    """Search a tree; links are not followed, and what holds no sources is left out: dumps, logs, version control, a workdir in it.
 
     ``unchanged``: path -> digest of files whose words are known: they are not searched while they are so.
     """
@@ -111,16 +112,24 @@ def _walk(root: str, workdir: str, folders: List[str], skipped: Dict[str, str]) 
         except OSError as error:
             skipped[os.path.relpath(folder, root)] = error.strerror or str(error)
             continue
+        names = {entry.name for entry in entries}
+        if "dump.json" in names and names & {"construct.json", "stack.json"}:
+            skipped[os.path.relpath(folder, root)] = "a dump"  # stack.json quotes the debugger's calls
+            continue
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if entry.name in _OTHERS:
-                    skipped[os.path.relpath(entry.path, root)] = "version control"
+                reason = "version control" if entry.name in _OTHERS else "the workdir" if entry.path == workdir else None
+                if reason is not None:
+                    skipped[os.path.relpath(entry.path, root)] = reason
                 elif entry.path != os.path.join(workdir, FOLDER):
                     pending.append(entry.path)
                     if STUB_FOLDER.search(entry.name):
                         folders.append(entry.path)
             elif entry.is_file(follow_symlinks=False) and entry.path not in (os.path.join(workdir, NAME), os.path.join(workdir, LOCK)):
-                yield entry.path, entry
+                if entry.name.endswith(_LOGS):
+                    skipped[os.path.relpath(entry.path, root)] = "a log"
+                else:
+                    yield entry.path, entry
 
 
 # --- what was there before ---

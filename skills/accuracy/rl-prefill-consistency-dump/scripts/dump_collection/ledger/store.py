@@ -1,10 +1,12 @@
 """The bytes of before, by their digest; what lies at a path now; a file put back so that a second try mends a first one."""
 
+import contextlib
 import hashlib
 import os
+import signal
 import stat
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import Iterator, NamedTuple, Optional
 
 from msprobe_files.errors import DumpError
 
@@ -89,7 +91,8 @@ def put_back(path: str, before: Before, workdir: Path) -> None:
         if before.mode == LINK:
             os.symlink(backup.read_bytes(), os.fsencode(path))
         else:
-            _write_in_place(path, backup, int(before.mode, 8))
+            with _undisturbed():
+                _write_in_place(path, backup, int(before.mode, 8))
     except OSError as error:
         raise DumpError("Cannot put back %s: %s. Mend that and restore again; its bytes are in %s." % (path, error.strerror, backup))
 
@@ -101,6 +104,16 @@ def remove(path: str) -> None:
             os.unlink(path)
     except OSError as error:
         raise DumpError("Cannot remove %s: %s. Mend its folder's permissions and restore again." % (path, error.strerror))
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C and an ordinary kill wait until a file is whole."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _write_in_place(path: str, backup: Path, mode: int) -> None:

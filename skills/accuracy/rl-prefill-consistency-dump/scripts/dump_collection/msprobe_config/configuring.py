@@ -88,6 +88,9 @@ def hand_over(wanted: Wanted, output: str) -> str:
     """How the side is told of its configuration; JSON without blanks, as shells between split it (P14)."""
     path = os.path.abspath(output)
     if wanted.side == "infer" and "vllm-ascend" in wanted.frameworks:
+        if "verl" in wanted.frameworks:
+            key = "+actor_rollout_ref.rollout.engine_kwargs.vllm.additional_config={dump_config_path:%s}" % path
+            return "actor_rollout_ref.rollout.enforce_eager=True " + shlex.quote(key)
         inner = shlex.quote(json.dumps({"dump_config_path": path}, separators=(",", ":")))
         prefix = "vllm-" if "vime" in wanted.frameworks else ""
         return "--%senforce-eager --%sadditional-config %s" % (prefix, prefix, inner)
