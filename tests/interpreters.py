@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 OLDEST_SHARED, OLDEST_ANALYSIS, OWN = (3, 8), (3, 10), (3, 11)
 # What a version runs: the packages it needs, and what pytest is told.
-SHARED = (["pytest", "hypothesis", "numpy"], ["tests/msprobe_files"])
+SHARED = (["pytest", "hypothesis", "numpy"], ["tests/msprobe_files", "tests/collection"])
 ANALYSIS = (["pytest", "hypothesis", "numpy", "msgspec", "tqdm"], ["--ends", "tests"])
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import ROOT, SCRIPTS
+from running import COLLECTION, ROOT, SCRIPTS
 
 ANALYST = ROOT / "skills/accuracy/rl-consistency-dump-analysis"
 COLLECTOR = ROOT / "skills/accuracy/rl-prefill-consistency-dump"
@@ -30,18 +30,27 @@ FLOOR = {
     "pipeline": 11, "assembling": 12,
     "stages": 12,
 }  # fmt: skip
-COMMANDS = sorted(path.name for path in SCRIPTS.glob("*.py"))
+# The same for dump_collection; a room's words (`*_words`) stand below the table that gathers them.
+FLOOR_OF_COLLECTION = {
+    "msprobe_files": 0,
+    "cli": 1, "files": 1,
+    "wording": 2,
+    "ledger": 3, "msprobe_config": 3, "dump_check": 3, "override": 3,
+    "stages": 5,
+}  # fmt: skip
+HOUSES = [(SCRIPTS / "dump_analysis", FLOOR), (COLLECTION / "dump_collection", FLOOR_OF_COLLECTION)]
+COMMANDS = sorted([*SCRIPTS.glob("*.py"), *COLLECTION.glob("*.py")])
 
 
-def imported_rooms(path: Path) -> set[str]:
+def imported_rooms(path: Path, house: Path) -> set[str]:
     """The rooms that a module imports from, whatever form the import has."""
     found = set()
-    inside = path.relative_to(SCRIPTS / "dump_analysis").parts
+    inside = path.relative_to(house).parts
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = "" if not node.level else ".".join(["dump_analysis", *inside[:-1]][: len(inside) + 1 - node.level])
+            base = "" if not node.level else ".".join([house.name, *inside[:-1]][: len(inside) + 1 - node.level])
             stem = ".".join(part for part in (base, node.module or "") if part)
             modules = [f"{stem}.{alias.name}" for alias in node.names]
         else:
@@ -50,18 +59,26 @@ def imported_rooms(path: Path) -> set[str]:
             parts = module.split(".")
             if parts[0] == "msprobe_files":
                 found.add("msprobe_files")
-            elif parts[0] == "dump_analysis" and len(parts) > 1:
+            elif parts[0] == house.name and len(parts) > 1:
                 found.add(parts[1])
     return found
 
 
-def test_a_room_imports_only_from_lower_floors() -> None:
-    for path in sorted((SCRIPTS / "dump_analysis").rglob("*.py")):
-        room = path.relative_to(SCRIPTS / "dump_analysis").parts[0].removesuffix(".py")
+@pytest.mark.parametrize(("house", "floor"), HOUSES, ids=["analysis", "collection"])
+def test_a_room_imports_only_from_lower_floors(house: Path, floor: dict[str, int]) -> None:
+    floors = {**floor, **{path.stem: 1 for path in house.glob("*_words.py") if path.stem not in floor}}
+    for path in sorted(house.rglob("*.py")):
+        room = path.relative_to(house).parts[0].removesuffix(".py")
         if room == "__init__":
             continue
-        above = {other for other in imported_rooms(path) - {room} if FLOOR[other] >= FLOOR[room]}
-        assert not above, f"{path.name} (floor {FLOOR[room]}) imports from {above}"
+        above = {other for other in imported_rooms(path, house) - {room} if floors[other] >= floors[room]}
+        assert not above, f"{path.name} (floor {floors[room]}) imports from {above}"
+
+
+def test_neither_skill_imports_the_other() -> None:
+    for house, other in ((SCRIPTS, "dump_collection"), (COLLECTION, "dump_analysis")):
+        for path in house.rglob("*.py"):
+            assert not re.search(rf"^\s*(from|import) {other}\b", path.read_text(), re.MULTILINE), path
 
 
 def test_the_ground_floor_imports_nothing_of_ours() -> None:
@@ -82,28 +99,28 @@ def test_both_skills_hold_the_same_shared_files() -> None:
     assert (ANALYST / card).read_bytes() == (COLLECTOR / card).read_bytes()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_loads_nothing_outside_the_standard_library(command: str) -> None:
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.parent.parent.name}-{command.stem}")
+def test_help_loads_nothing_outside_the_standard_library(command: Path) -> None:
     """numpy alone would cost more than all the rest of --help."""
     code = (
         "import runpy, sys\n"
-        f"sys.argv, sys.path[:0] = [{command!r}, '--help'], ['.']\n"
+        f"sys.argv, sys.path[:0] = [{command.name!r}, '--help'], ['.']\n"
         "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
         "except SystemExit as end:\n    assert not end.code, end.code\n"
         "tops = {name.split('.')[0] for name in sys.modules}\n"
-        "outside = tops - set(sys.stdlib_module_names) - {'__main__', 'dump_analysis', 'msprobe_files'}\n"
+        "outside = tops - set(sys.stdlib_module_names) - {'__main__', 'dump_analysis', 'dump_collection', 'msprobe_files'}\n"
         "print(sorted(outside), file=sys.stderr)\n"
     )
-    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=command.parent, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr.strip() == "[]"
     assert "example:" in ran.stdout
     assert "exit codes:" in ran.stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_are_thin(command: str) -> None:
-    assert len((SCRIPTS / command).read_text().splitlines()) <= 120
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.parent.parent.name}-{command.stem}")
+def test_commands_are_thin(command: Path) -> None:
+    assert len(command.read_text().splitlines()) <= 120
 
 
 def test_no_tracked_file_is_large() -> None:
