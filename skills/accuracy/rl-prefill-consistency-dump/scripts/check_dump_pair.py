@@ -38,7 +38,7 @@ def main() -> int:
     from dump_collection.dump_check import report
 
     card = _card(args)
-    told = report.check_pair(*(_paths(args, card, side) for side in ("train", "infer")), card=_read(card))
+    told = report.check_pair(_paths(args, card, "train"), _paths(args, card, "infer"), _read(card))
     artefact = told.as_json()
     target = Path(args.output) if args.output else Path(args.workdir) / "dump_pair_report.json"
     files.write(target, artefact)
@@ -75,7 +75,9 @@ def _paths(args: Any, card: Dict[str, Any], side: str) -> List[str]:
         return given
     path = card["dumps"][side]["path"] if card else task_card.UNKNOWN
     if path == task_card.UNKNOWN:
-        raise DumpError("Cannot check the pair: no %s dump was named. Hand --%s, or fill dumps.%s.path of the task card." % (side, side, side))
+        raise DumpError(
+            "Cannot check the pair: no %s dump was named. Hand --%s, or fill dumps.%s.path of the task card." % (side, side, side)
+        )
     return [str(Path(args.workdir) / str(path))]
 
 

@@ -4,7 +4,7 @@ from typing import List, NamedTuple, Optional, Tuple
 
 from msprobe_files.units import Unit
 
-from dump_collection.dump_check import integers
+from dump_collection.dump_check import embedding
 from dump_collection.dump_check.matching import Match, cuts_of, match
 from dump_collection.dump_check.pieces import Cut
 from dump_collection.dump_check.sides import Side
@@ -64,7 +64,7 @@ def _judged(side: Side, found: Optional[Match], cuts: Tuple[Cut, ...]) -> Judged
     # A later pipeline stage sees no ids; it belongs to the step. A replica with other tokens does not.
     units = [
         unit for unit in side.usable
-        if unit.place.step in steps and (id(unit) in same or id(unit) not in held and integers.embedding_calls(unit) == 0)
+        if unit.place.step in steps and (id(unit) in same or (id(unit) not in held and not embedding.calls_of(unit)))
     ]  # fmt: skip
     return Judged(side, tuple(units), _rivals(units))
 

@@ -124,7 +124,7 @@ def _joined(target: Tokens, cuts: Sequence[Cut]) -> Optional[Tokens]:
     """
     holder: List[Optional[Piece]] = [None] * len(target.ids)
     filled = 0
-    for piece in (piece for cut in cuts for piece in cut.pieces):
+    for piece in [piece for cut in cuts for piece in cut.pieces]:
         places = piece.positions if piece.positions is not None else tuple(range(filled, filled + len(piece.ids)))
         inside = all(0 <= place < len(holder) for place in places)
         if not inside or any(holder[place] is not None or target.ids[place] != one for place, one in zip(places, piece.ids)):
@@ -132,11 +132,10 @@ def _joined(target: Tokens, cuts: Sequence[Cut]) -> Optional[Tokens]:
         for place in places:
             holder[place] = piece
         filled += len(places)
-    if any(piece is None for piece in holder):
-        return None
     parts: List[Piece] = []
-    for piece in holder:
-        if piece is not None and not any(piece is part for part in parts):
-            parts.append(piece)
+    for held in holder:
+        if held is None:
+            return None
+        parts += [] if any(held is part for part in parts) else [held]
     counted = all(part.positions is not None for part in parts)
     return Tokens(tuple(parts), target.ids, tuple(range(len(holder))) if counted else None)

@@ -104,7 +104,7 @@ def _unlisted_calls(unit: Unit) -> List[str]:
 class _Read(NamedTuple):
     """What a unit's files hold against what dump.json says; all are names of tensors but ``slack``, in bytes."""
 
-    count: int
+    files: int
     damaged: List[str]
     shapes: List[str]
     dtypes: List[str]
@@ -151,14 +151,14 @@ def _readable(judged: Judged, read: List[_Read]) -> Finding:
     broken = [name for one in read for name in one.damaged + one.shapes]
     if broken:
         return False, word("files_damaged", side=judged.label, **_some(broken))
-    return True, word("files_whole", side=judged.label, n=sum(one.count for one in read))
+    return True, word("files_whole", side=judged.label, n=sum(one.files for one in read))
 
 
 def _as_recorded(judged: Judged, read: List[_Read]) -> Finding:
     differing = [name for one in read for name in one.dtypes]
     if differing:
         return False, word("other_dtype", side=judged.label, **_some(differing))
-    return True, word("dtypes_agree", side=judged.label, n=sum(one.count for one in read))
+    return True, word("dtypes_agree", side=judged.label, n=sum(one.files for one in read))
 
 
 def _no_slack(judged: Judged, read: List[_Read]) -> Finding:

@@ -3,11 +3,11 @@
 import os
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from msprobe_files import names, pt_archive, release
+from msprobe_files import pt_archive, release
 from msprobe_files.errors import DumpError
 from msprobe_files.units import Record, Unit, tensor_path
 
-from dump_collection.dump_check import integers, modules
+from dump_collection.dump_check import embedding, integers, modules
 from dump_collection.dump_check.card import Card
 from dump_collection.dump_check.checks import Check, Finding, over
 from dump_collection.dump_check.judged import Judged, Pair
@@ -38,6 +38,7 @@ def checks_of_modules(pair: Pair, inputs: Dict[str, str], card: Card) -> List[Ch
     return [
         over("embedding_shape", 4, [(None, unasked) if unasked else _embedding_shape(pair)]),
         over("head_present", 6, each(lambda judged: _head(judged, pair))),
+        over("weights_by_module", 6, each(_weights), shuts=False),
         over("same_dtype", 4, [(None, unasked) if unasked else _same_dtype(pair)], shuts=False),
         over("same_msprobe", 1, [(None, unasked) if unasked else _same_msprobe(pair, inputs, card)]),
         over("inputs_before_call", 6, each(lambda judged: _inputs(judged, inputs[judged.label])), shuts=False),
@@ -62,7 +63,7 @@ def _embedding_shape(pair: Pair) -> Finding:
     if len(widths) > 1:
         return False, word("widths_differ", train=shapes["train"], infer=shapes["infer"])
     cached = any(tokens.positions and tokens.positions[0] > 0 for tokens in (pair.match.train, pair.match.infer))
-    if rows["train"] != rows["infer"] and not cached or _padded(pair):
+    if (rows["train"] != rows["infer"] and not cached) or _padded(pair):
         return False, word("rows_differ", train=shapes["train"], infer=shapes["infer"])
     return True, word("shapes", train=shapes["train"], infer=shapes["infer"])
 
@@ -80,23 +81,21 @@ def _padded(pair: Pair) -> bool:
 
 def _head(judged: Judged, pair: Pair) -> Finding:
     """An output as wide as the vocabulary, after the last layer: by the embedding's rows, else wider than any id."""
-    least = max((one for forward in _forwards(judged) for one in forward.ids.values), default=0) + 1
-    vocabulary = max((table[0] for table in map(integers.table_of, judged.units) if table), default=0)
-    width = next((forward.output.shape or (0,))[-1] for forward in _forwards(judged)) if _forwards(judged) else 0
+    calls = [call for one in pair.both for unit in one.units for call in embedding.calls_of(unit)]
+    own = [call for unit in judged.units for call in embedding.calls_of(unit)]
+    vocabulary = max((call.table[0] for call in own if call.table), default=0)
+    width = next(((call.output.shape or (0,))[-1] for call in calls), 0)
+    least = max((one for unit in judged.units for forward in integers.forwards_of(unit) for one in forward.ids.values), default=0) + 1
+    if not calls:
+        return None, word("no_vocabulary", side=judged.label)
     for unit in judged.units:
         found = _wide_output(unit, least, vocabulary, width, len(judged.units))
         if found is not None:
             return True, word("head", side=judged.label, n=(found.shape or (0,))[-1])
     layers = [modules.layers_of(unit) for unit in judged.units]
-    if not vocabulary and least == 1:
-        return None, word("no_vocabulary", side=judged.label)
     if all(one.entries and modules.ancestors_missing(unit, one) for unit, one in zip(judged.units, layers)):
         return False, word("head_taken_by_verl", side=judged.label)
     return False, word("no_head", side=judged.label, vocabulary=vocabulary or least)
-
-
-def _forwards(judged: Judged) -> List[integers.Forward]:
-    return [forward for unit in judged.units for forward in integers.forwards_of(unit)]
 
 
 def _wide_output(unit: Unit, least: int, vocabulary: int, width: int, ranks: int) -> Optional[Record]:
@@ -110,6 +109,15 @@ def _wide_output(unit: Unit, least: int, vocabulary: int, width: int, ranks: int
             if columns != width and columns >= max(2, least) and (not vocabulary or columns <= vocabulary * ranks):
                 return record
     return None
+
+
+def _weights(judged: Judged) -> Finding:
+    """FSDP1 with ``use_orig_params=False`` records one flat parameter for each wrapped module."""
+    owned = [record for unit in judged.units for record in unit.records() if record.category == "parameters"]
+    flat = [record.name for record in owned if "_flat_param" in record.suffix]
+    if flat:
+        return False, word("flat_parameters", side=judged.label, n=len(flat))
+    return True, word("own_parameters", side=judged.label)
 
 
 # --- dtype, msprobe ---

@@ -5,7 +5,7 @@ from typing import Callable, List
 from msprobe_files import names
 from msprobe_files.units import Unit
 
-from dump_collection.dump_check import integers, modules
+from dump_collection.dump_check import embedding, integers, modules
 from dump_collection.dump_check.checks import Check, Finding, over
 from dump_collection.dump_check.judged import Judged, Pair
 from dump_collection.dump_check.sides import shown
@@ -162,7 +162,7 @@ def _no_second_call(judged: Judged) -> Finding:
         if layers.entries:
             calls = modules.layer_calls(layers)
             first = min(min(one) for one in layers.entries.values())
-            if calls > 1 and integers.embedding_calls(unit) != 1:
+            if calls > 1 and len(embedding.calls_of(unit)) != 1:
                 return False, word("second_call", side=judged.label, unit=shown(unit.place), calls=calls)
             if first > 0:
                 return False, word("first_call_missing", side=judged.label, unit=shown(unit.place), call=first)

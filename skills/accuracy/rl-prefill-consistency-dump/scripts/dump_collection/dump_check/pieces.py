@@ -4,6 +4,8 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from dump_collection.dump_check.integers import Forward
 
+Span = Tuple[int, int]  # rows: start, stop
+
 
 class Piece(NamedTuple):
     """Consecutive tokens of one sequence in one forward; ``start``: its first row there."""
@@ -35,7 +37,7 @@ def cut(forward: Forward) -> Cut:
     ids, rows = forward.ids.values, forward.ids.rows
     positions = forward.positions.values if forward.positions else None
     width = len(ids) // rows
-    spans: List[Tuple[int, int]] = []
+    spans: List[Span] = []
     for row in range(rows):
         first = row * width
         for at in range(first + 1, first + width):
@@ -47,12 +49,12 @@ def cut(forward: Forward) -> Cut:
     return Cut(forward, tuple(pieces), len(ids) - sum(len(piece.ids) for piece in pieces))
 
 
-def _piece(forward: Forward, span: Tuple[int, int], ids: Tuple[int, ...], positions: Optional[Tuple[int, ...]]) -> Piece:
+def _piece(forward: Forward, span: Span, ids: Tuple[int, ...], positions: Optional[Tuple[int, ...]]) -> Piece:
     start, stop = span
     return Piece(forward, start, ids[start:stop], positions[start:stop] if positions is not None else None)
 
 
-def _is_padding(span: Tuple[int, int], spans: Sequence[Tuple[int, int]], ids: Tuple[int, ...], positions: Optional[Tuple[int, ...]]) -> bool:
+def _is_padding(span: Span, spans: Sequence[Span], ids: Tuple[int, ...], positions: Optional[Tuple[int, ...]]) -> bool:
     start, stop = span
     if stop - start > 1:
         return False

@@ -1,10 +1,13 @@
 """The units of one side: those that can be used, and why the others cannot."""
 
 import os
+import re
 from typing import List, NamedTuple, Sequence, Tuple
 
 from msprobe_files.errors import DumpError
 from msprobe_files.units import Unit, UnitPlace, find_units, read_unit
+
+_OWN = re.compile(r"(rank|proc|pid)\d*\Z")
 
 
 class Side(NamedTuple):
@@ -44,6 +47,6 @@ def read_side(label: str, paths: Sequence[str]) -> Side:
 
 
 def shown(place: UnitPlace) -> str:
-    """A unit as it is named in evidence: the last two folders, which hold no path of the machine."""
-    parts = place.folder.split(os.sep)[-2:]
-    return "/".join(parts)
+    """A unit as evidence names it: its step and its own folder, where that is one of msprobe's; no path of the machine."""
+    own = os.path.basename(place.folder)
+    return "step%d/%s" % (place.step, own if _OWN.match(own) else "rank%d" % place.rank)
