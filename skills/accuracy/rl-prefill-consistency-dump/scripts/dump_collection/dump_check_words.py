@@ -139,6 +139,7 @@ DUMP_CHECK_WORDS: Dict[str, Tuple[str, str]] = {
         "{side}: nothing was recorded after layer {last}: the forward ended there, or its later modules are not dumped",
         "{side}：第 {last} 层之后没有记录：前向止于此，或后面的模块未采集",
     ),
+    "end_unknown": ("{side}: no numbered layers; nothing shows that the forward ended", "{side}：没有带编号的层，看不出前向是否跑完"),
     "forward_ended": ("{side}: every module that was entered was left", "{side}：进入的模块都已返回"),
     "second_call": (
         ("{side}: the model was called {calls} times in one step ({unit}): micro batches, another forward, or step() not called between"),

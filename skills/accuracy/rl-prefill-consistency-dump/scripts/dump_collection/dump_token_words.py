@@ -96,12 +96,13 @@ DUMP_TOKEN_WORDS: Dict[str, Tuple[str, str]] = {
     ),
     "head_taken_by_verl": (
         (
-            "{side}: neither the inner model nor the head was recorded: msprobe 8.3.1 and later skip the first and the last module "
-            "where verl is imported. Hand start() a holder whose first child is the model and whose last is an nn.Identity"
+            "{side}: neither the inner model nor a head was recorded, the mark of a process that imported verl: msprobe 8.3.1 and later "
+            "skip the second and the last module there. Hand start() a holder whose first child is the model and whose last is an "
+            "nn.Identity. (vLLM never records its inner model: there stop() may also have come before the logits)"
         ),
         (
-            "{side}：内层 model 与 head 都没有记录：msprobe 8.3.1 起，进程里 import 了 verl 就跳过首末两个模块。请给 start() 一个外"
-            "壳：首子模块是模型，末子模块是 nn.Identity"
+            "{side}：内层 model 与 head 都没有记录，这是进程里 import 了 verl 的特征：msprobe 8.3.1 起会跳过第二个和最后一个模块。"
+            "请给 start() 一个外壳：首子模块是模型，末子模块是 nn.Identity。（vLLM 从不记录内层 model，那里也可能是 stop() 早于 logits）"
         ),
     ),
     "flat_parameters": (
@@ -109,10 +110,7 @@ DUMP_TOKEN_WORDS: Dict[str, Tuple[str, str]] = {
         "{side}：{n} 个扁平参数（FSDP1）：dump 里没有各模块自己的权重。use_orig_params=True 可记录",
     ),
     "own_parameters": ("{side}: modules record their own parameters", "{side}：各模块记录自己的参数"),
-    "no_vocabulary": (
-        "{side}: neither ids nor an embedding tell how wide logits are",
-        "{side}：没有 id 也没有 embedding，不知 logits 多宽",
-    ),
+    "no_vocabulary": ("{side}: nothing tells logits from activations by their width", "{side}：凭宽度分不出 logits 与激活"),
     "no_stream": ("a side recorded no layer's output", "有一侧没有记录层的输出"),
     "dtypes_differ": (
         "layers put out {train} on train, {infer} on infer: autocast off on one side, or another dtype configured",

@@ -1,4 +1,4 @@
-"""Recorded vectors of integers: token ids by what they enter, positions by how they count, and the forwards they make up."""
+"""Recorded vectors of integers: positions by how they count, and the forwards that ids and positions make up."""
 
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -17,16 +17,12 @@ class Vector(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """One forward of a unit: the ids that entered its embedding, the positions beside them, and the embedding's output.
-
-    ``table``: shape of the embedding's matrix, None where it was not recorded with the module.
-    """
+    """One forward of a unit: the ids that entered its embedding, the positions beside them, and the embedding's output."""
 
     unit: Unit
     ids: Vector
     positions: Optional[Vector]
     output: Record
-    table: Optional[Tuple[int, ...]]
 
 
 def forwards_of(unit: Unit) -> Tuple[Forward, ...]:
@@ -37,60 +33,61 @@ def forwards_of(unit: Unit) -> Tuple[Forward, ...]:
     calls = calls[: max(1, most)] if most else calls
     order = {entry: at for at, entry in enumerate(unit.entries)}
     edges = [order[call.entry] for call in calls[1:]] + [len(order)]
-    vectors = [vector for vector in _vectors(unit) if vector.record.category in ("input", "kwargs")]
+    taken = [record for record in unit.records() if record.category in ("input", "kwargs") and record.dtype in CODES and record.shape]
     found, start = [], 0
     for call, stop in zip(calls, edges):
-        ids = next((vector for vector in vectors if vector.record.name == call.ids.name), None)
+        ids = _vector(unit, call.ids)
         if ids is not None:
-            inside = [vector for vector in vectors if start <= order[vector.record.entry] < stop]
-            found.append(Forward(unit, ids, _positions(ids, inside), call.output, call.table))
+            inside = [record for record in taken if start <= order[record.entry] < stop]
+            found.append(Forward(unit, ids, _positions(unit, ids, inside), call.output))
         start = stop
     return tuple(found)
 
 
-# --- vectors ---
+def _vector(unit: Unit, record: Record) -> Optional[Vector]:
+    sizes = [size for size in record.shape or () if size != 1]
+    values = values_of(unit, record) if len(sizes) <= 2 else None
+    return Vector(record, values, sizes[0] if len(sizes) == 2 else 1) if values else None
 
 
-def _vectors(unit: Unit) -> List[Vector]:
-    """Every recorded vector of integers, in the order of dump.json."""
-    found = []
-    for record in unit.records():
-        if record.dtype not in CODES or record.shape is None or not 0 < elements(record) <= MOST:
-            continue
-        sizes = [size for size in record.shape if size != 1]
-        values = values_of(unit, record) if len(sizes) <= 2 else None
-        if values:
-            found.append(Vector(record, values, sizes[0] if len(sizes) == 2 else 1))
-    return found
-
-
-def _positions(ids: Vector, inside: Sequence[Vector]) -> Optional[Vector]:
+def _positions(unit: Unit, ids: Vector, inside: Sequence[Record]) -> Optional[Vector]:
     """The positions of a forward's tokens, one for each id; None where nothing counts them.
 
     Several vectors may count as tokens do (slots of a cache): an argument that is called a position comes first, then
     unnamed arguments, then the one that most modules take.
     """
     count = len(ids.values)
+    sizes = {count, 3 * count, count // ids.rows}
     fits: List[Vector] = []
-    for vector in inside:
-        values = vector.values
-        if vector.rows == 3 and len(values) == 3 * count:
-            values = values[:count]  # rotation in three directions: text counts alike in all
-        elif ids.rows > 1 and len(values) * ids.rows == count:
-            values = values * ids.rows  # one row for the whole batch
-        named = "position" in _argument(vector.record) and "cache" not in _argument(vector.record)
-        if len(values) == count and vector.values != ids.values and (named or counts_up(values)):
-            fits.append(Vector(vector.record, values, ids.rows))
+    for record in inside:
+        vector = _vector(unit, record) if elements(record) in sizes and elements(record) <= MOST else None
+        values = _one_each(vector, ids) if vector is not None else ()
+        if len(values) == count and values != ids.values and (_is_called_position(record) or counts_up(values)):
+            fits.append(Vector(record, values, ids.rows))
     taken: Dict[Tuple[int, ...], int] = {}
     for vector in fits:
         taken[vector.values] = taken.get(vector.values, 0) + 1
 
     def rank(vector: Vector) -> Tuple[int, int]:
-        argument = _argument(vector.record)
-        called = 0 if "position" in argument and "cache" not in argument else 1 if argument.isdigit() else 2
+        called = 0 if _is_called_position(vector.record) else 1 if _argument(vector.record).isdigit() else 2
         return called, -taken[vector.values]
 
     return min(fits, key=rank, default=None)
+
+
+def _one_each(vector: Vector, ids: Vector) -> Tuple[int, ...]:
+    """A value for each id of what may be positions; other lengths come back as they are."""
+    count = len(ids.values)
+    if vector.rows == 3 and len(vector.values) == 3 * count:
+        return vector.values[:count]  # rotation in three directions: text counts alike in all
+    if ids.rows > 1 and len(vector.values) * ids.rows == count:
+        return vector.values * ids.rows  # one row for the whole batch
+    return vector.values
+
+
+def _is_called_position(record: Record) -> bool:
+    """By the argument's name; a cache_position counts slots and not tokens."""
+    return "position" in _argument(record) and "cache" not in _argument(record)
 
 
 def _argument(record: Record) -> str:

@@ -5,6 +5,7 @@ from typing import List, NamedTuple, Optional, Tuple
 from msprobe_files.units import Unit
 
 from dump_collection.dump_check import embedding
+from dump_collection.dump_check.integers import Forward
 from dump_collection.dump_check.matching import Match, cuts_of, match
 from dump_collection.dump_check.pieces import Cut
 from dump_collection.dump_check.sides import Side
@@ -12,10 +13,11 @@ from dump_collection.dump_check.warm_up import zeros_of
 
 
 class Judged(NamedTuple):
-    """``units``: what is judged of a side; ``rivals``: units of one step and rank between which nothing decides."""
+    """``units``: what is judged of a side, and their ``forwards``; ``rivals``: units of a step and rank that nothing tells apart."""
 
     side: Side
     units: Tuple[Unit, ...]
+    forwards: Tuple[Forward, ...]
     rivals: Tuple[Unit, ...]
 
     @property
@@ -52,7 +54,7 @@ def _awake(side: Side) -> Side:
 def _judged(side: Side, found: Optional[Match], cuts: Tuple[Cut, ...]) -> Judged:
     if found is None:
         first = [unit for unit in side.usable if unit.place.step == side.usable[0].place.step]
-        return Judged(side, tuple(first), _rivals(first))
+        return Judged(side, tuple(first), _forwards(first, cuts), _rivals(first))
     own = found.sequence(side.label)
     chosen: List[Unit] = []
     for part in own.parts:
@@ -66,7 +68,11 @@ def _judged(side: Side, found: Optional[Match], cuts: Tuple[Cut, ...]) -> Judged
         unit for unit in side.usable
         if unit.place.step in steps and (id(unit) in same or (id(unit) not in held and not embedding.calls_of(unit)))
     ]  # fmt: skip
-    return Judged(side, tuple(units), _rivals(units))
+    return Judged(side, tuple(units), _forwards(units, cuts), _rivals(units))
+
+
+def _forwards(units: List[Unit], cuts: Tuple[Cut, ...]) -> Tuple[Forward, ...]:
+    return tuple(cut.forward for cut in cuts if any(cut.forward.unit is unit for unit in units))
 
 
 def _rivals(units: List[Unit]) -> Tuple[Unit, ...]:

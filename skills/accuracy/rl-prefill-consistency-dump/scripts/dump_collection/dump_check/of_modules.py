@@ -7,7 +7,7 @@ from msprobe_files import pt_archive, release
 from msprobe_files.errors import DumpError
 from msprobe_files.units import Record, Unit, tensor_path
 
-from dump_collection.dump_check import embedding, integers, modules
+from dump_collection.dump_check import embedding, modules
 from dump_collection.dump_check.card import Card
 from dump_collection.dump_check.checks import Check, Finding, over
 from dump_collection.dump_check.judged import Judged, Pair
@@ -85,13 +85,15 @@ def _head(judged: Judged, pair: Pair) -> Finding:
     own = [call for unit in judged.units for call in embedding.calls_of(unit)]
     vocabulary = max((call.table[0] for call in own if call.table), default=0)
     width = next(((call.output.shape or (0,))[-1] for call in calls), 0)
-    least = max((one for unit in judged.units for forward in integers.forwards_of(unit) for one in forward.ids.values), default=0) + 1
+    least = max((one for forward in judged.forwards for one in forward.ids.values), default=0) + 1
     if not calls:
         return None, word("no_vocabulary", side=judged.label)
     for unit in judged.units:
         found = _wide_output(unit, least, vocabulary, width, len(judged.units))
         if found is not None:
             return True, word("head", side=judged.label, n=(found.shape or (0,))[-1])
+    if vocabulary == width:
+        return None, word("no_vocabulary", side=judged.label)
     layers = [modules.layers_of(unit) for unit in judged.units]
     if all(one.entries and modules.ancestors_missing(unit, one) for unit, one in zip(judged.units, layers)):
         return False, word("head_taken_by_verl", side=judged.label)

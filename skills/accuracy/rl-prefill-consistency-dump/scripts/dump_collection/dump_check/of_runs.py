@@ -5,7 +5,7 @@ from typing import Callable, List
 from msprobe_files import names
 from msprobe_files.units import Unit
 
-from dump_collection.dump_check import embedding, integers, modules
+from dump_collection.dump_check import embedding, modules
 from dump_collection.dump_check.checks import Check, Finding, over
 from dump_collection.dump_check.judged import Judged, Pair
 from dump_collection.dump_check.sides import shown
@@ -99,7 +99,7 @@ def _not_warm_up(judged: Judged) -> Finding:
     zero, of = sum(one.zero for one in counted), sum(one.of for one in counted)
     if any(one.most for one in counted):
         return False, word("warm_up_zeros", side=judged.label, zero=zero, of=of, rows=_rows(judged.units[0]))
-    ids = [forward.ids.values for unit in judged.units for forward in integers.forwards_of(unit)]
+    ids = [forward.ids.values for forward in judged.forwards]
     if ids and all(len(values) > 1 and len(set(values)) == 1 for values in ids):
         return False, word("warm_up_ids", side=judged.label, rows=len(ids[0]))
     aside = [unit for unit in judged.side.usable if not any(unit is one for one in judged.units) and zeros_of(unit).most]
@@ -133,7 +133,9 @@ def _ended(judged: Judged, other: Judged) -> Finding:
         return False, word("ended_early", side=judged.label, n=len(goes_on), first=goes_on[:_ANY])
     last = max(judged.units, key=lambda unit: unit.place.rank)
     layers = modules.layers_of(last)
-    if layers.entries and not modules.after_layers(last, layers):
+    if not layers.entries:
+        return None, word("end_unknown", side=judged.label)
+    if not modules.after_layers(last, layers):
         return None, word("nothing_after_layers", side=judged.label, last=layers.last)
     return True, word("forward_ended", side=judged.label)
 

@@ -3,7 +3,6 @@
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 from dump_collection.dump_check.checks import Check, Finding, over
-from dump_collection.dump_check.integers import forwards_of
 from dump_collection.dump_check.judged import Judged, Pair
 from dump_collection.dump_check.matching import Match, Tokens
 from dump_collection.dump_check.pieces import Cut
@@ -111,7 +110,7 @@ def _rows(tail: Tail) -> int:
 
 
 def _no_ids(pair: Pair) -> Check:
-    without = [judged.label for judged in pair.both if not any(forwards_of(unit) for unit in judged.units)]
+    without = [judged.label for judged in pair.both if not judged.forwards]
     return Check("tokens_equal", False, word("no_ids", sides=without), 6)
 
 
