@@ -15,13 +15,13 @@ _COMPILED = re.compile(r"use_torch_compile%s|--compile\b" % _VALUE, re.IGNORECAS
 class Card(NamedTuple):
     """``eager``: by side, None where the card does not say; ``msprobe``: of train and infer, empty unless both are known."""
 
-    prompt_length: Any
+    prompt_length: Optional[int]
     eager: Dict[str, Optional[bool]]
     command: str
     msprobe: Tuple[str, ...]
 
 
-NO_CARD = Card("unknown", {"train": None, "infer": None}, "unknown", ())
+NO_CARD = Card(None, {"train": None, "infer": None}, "unknown", ())
 
 
 def read(card: Dict[str, Any]) -> Card:
@@ -29,7 +29,12 @@ def read(card: Dict[str, Any]) -> Card:
     command = str(card["baseline_command"])
     versions = tuple(str(card["environments"][side]["msprobe"]) for side in ("train", "infer"))
     known = versions if all(re.match(r"\d", version) for version in versions) else ()
-    return Card(card["sample"]["prompt_length"], {"train": _train(command), "infer": _infer(command)}, command, known)
+    return Card(_number(card["sample"]["prompt_length"]), {"train": _train(command), "infer": _infer(command)}, command, known)
+
+
+def _number(value: Any) -> Optional[int]:
+    """A count, also where it was written as text; None for anything else."""
+    return int(value) if re.match(r"[0-9]+\Z", str(value)) else None
 
 
 def _infer(command: str) -> Optional[bool]:

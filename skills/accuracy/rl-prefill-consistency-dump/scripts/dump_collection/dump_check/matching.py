@@ -120,11 +120,11 @@ def _find(short: Tuple[int, ...], long: Tuple[int, ...]) -> Optional[int]:
 def _joined(target: Tokens, cuts: Sequence[Cut]) -> Optional[Tokens]:
     """The pieces of several forwards that make up a sequence of the other side; None where they do not.
 
-    Positions say where a piece belongs; without them pieces follow each other.
+    Positions say where a piece belongs; without them pieces follow each other. A single token after others is a decode step.
     """
     holder: List[Optional[Piece]] = [None] * len(target.ids)
     filled = 0
-    for piece in [piece for cut in cuts for piece in cut.pieces]:
+    for piece in [piece for cut in cuts for piece in cut.pieces if len(piece.ids) > 1]:
         places = piece.positions if piece.positions is not None else tuple(range(filled, filled + len(piece.ids)))
         inside = all(0 <= place < len(holder) for place in places)
         if not inside or any(holder[place] is not None or target.ids[place] != one for place, one in zip(places, piece.ids)):

@@ -42,7 +42,7 @@ def checks_of_modules(pair: Pair, inputs: Dict[str, str], card: Card) -> List[Ch
         over("same_dtype", 4, [(None, unasked) if unasked else _same_dtype(pair)], shuts=False),
         over("same_msprobe", 1, [(None, unasked) if unasked else _same_msprobe(pair, inputs, card)]),
         over("inputs_before_call", 6, each(lambda judged: _inputs(judged, inputs[judged.label])), shuts=False),
-        over("eager", 4, each(lambda judged: _eager(judged, card))),
+        over("eager", 4, [_eager(judged, card) for judged in pair.both]),
     ]
 
 
@@ -177,7 +177,7 @@ def _before_26_2(judged: Judged, told: str) -> bool:
 
 def _eager(judged: Judged, card: Card) -> Finding:
     """Signs of a captured graph in the dump; without any, what the task card's baseline command says."""
-    for unit in judged.units:
+    for unit in judged.units or judged.side.units:
         sign = _captured(unit)
         if sign is not None:
             return False, word(sign, side=judged.label, unit=shown(unit.place))

@@ -85,9 +85,8 @@ def _step0(judged: Judged) -> Finding:
     """The trainer's main forward is its step 0; what follows is not flushed, or another forward."""
     if not judged.side.units:
         return None, word("nothing_to_look_at", side=judged.label)
-    steps = sorted({unit.place.step for unit in judged.side.units if unit.entries})
-    if not steps:
-        return None, word("nothing_to_look_at", side=judged.label)
+    held = [unit for unit in judged.side.units if unit.entries] or list(judged.side.units)
+    steps = sorted({unit.place.step for unit in held})
     if steps[0] > 0:
         return False, word("no_step0", side=judged.label, steps=["step%d" % step for step in steps])
     empty = sorted({unit.place.step for unit in judged.side.empty})

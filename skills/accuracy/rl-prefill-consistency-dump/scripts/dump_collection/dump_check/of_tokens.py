@@ -40,8 +40,8 @@ class Tail(NamedTuple):
         return 0 if self.cached or _repeats(self.before) else len(self.before)
 
 
-def checks_of_tokens(pair: Pair, prompt_length: Any) -> List[Check]:
-    """``prompt_length``: the task card's, or anything that is no number where it does not say."""
+def checks_of_tokens(pair: Pair, length: Optional[int]) -> List[Check]:
+    """``length``: tokens of the prompt as the task card says, None where it does not."""
     unasked = unasked_because(pair)
     if unasked is not None or pair.match is None:
         reason = unasked if unasked is not None else word("nothing_without_ids")
@@ -49,7 +49,6 @@ def checks_of_tokens(pair: Pair, prompt_length: Any) -> List[Check]:
         return checks if unasked is not None else [_no_ids(pair), *checks[1:]]
     found = pair.match
     tails = tails_of(pair, found)
-    length = prompt_length if isinstance(prompt_length, int) and not isinstance(prompt_length, bool) else None
     return [
         over("tokens_equal", 4, [_tokens_equal(pair, found, tails)]),
         over("positions_equal", 4, [_positions_equal(found)]),
@@ -85,7 +84,8 @@ def tails_of(pair: Pair, found: Match) -> Tuple[Tail, Tail]:
 def _tail(found: Match, label: str) -> Tail:
     own, other, start = found.sequence(label), found.other(label), found.start(label)
     before, after = own.ids[:start], own.ids[start + found.fit.length :]
-    cached = bool(before) and other.positions is not None and other.positions[0] > 0
+    begins = other.positions[0] if other.positions else 0
+    cached = bool(before) and begins > 0 and (begins == len(before) or not _repeats(before))
     cuts: List[Cut] = []
     for part in own.parts:
         cut = found.cut_of(part.forward)

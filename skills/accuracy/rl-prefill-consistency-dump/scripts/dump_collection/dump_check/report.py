@@ -17,7 +17,9 @@ class Report(NamedTuple):
 
     @property
     def shut(self) -> List[Check]:
-        return [check for check in self.checks if check.shut]
+        """The checks that shut the gate. Nothing is comparable whose tokens were not shown to be equal, whatever the reason."""
+        found = [check for check in self.checks if check.shut]
+        return found or [check for check in self.checks if check.id == "tokens_equal" and check.ok is None]
 
     @property
     def remarks(self) -> List[Check]:
