@@ -33,13 +33,13 @@ def record(manner: Manner, debugger: Any, model: Any, prefill: Callable[[], None
     if manner == "raises":
         model.model.layers[-1].register_forward_pre_hook(_raise)
     if manner in ("nothing_ran", "only_step1"):
-        _window(debugger, model, lambda: None)
+        _window(debugger, model, prefill, times=0)
     if manner in ("warmed_up", "only_warm_up"):
         with _zeroed(model):
             _window(debugger, model, warm_up)
     if manner not in ("not_started", "nothing_ran", "only_warm_up"):
         with contextlib.suppress(_Failed):
-            _window(debugger, model, lambda: [prefill() for _ in range(2 if manner == "twice" else 1)])
+            _window(debugger, model, prefill, times=2 if manner == "twice" else 1)
 
 
 class _Failed(Exception):
@@ -50,9 +50,10 @@ def _raise(*_: Any) -> None:
     raise _Failed
 
 
-def _window(debugger: Any, model: Any, forward: Callable[[], Any]) -> None:
+def _window(debugger: Any, model: Any, forward: Callable[[], None], times: int = 1) -> None:
     debugger.start(model=model)
-    forward()
+    for _ in range(times):
+        forward()
     debugger.stop()
     debugger.step()
 

@@ -77,7 +77,7 @@ def _engine(job: Job, step: Step) -> None:
 
 
 def _replica(job: Job, rank: int, step: Step) -> None:
-    model = hf.Qwen2ForCausalLM(job.on)
+    model: Any = hf.Qwen2ForCausalLM(job.on)
     if job.model == "fsdp2":
         for layer in model.model.layers:
             fully_shard(layer)
