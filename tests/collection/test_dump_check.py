@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msprobe_files.units import Record
 
 IDS = st.lists(st.integers(1, 1000), min_size=2, max_size=40).map(tuple)
-Ids = tuple[int, ...]
+Ids = tuple  # of int; Python 3.8 runs this file
 
 
 def forward(ids: Ids, positions: Ids | None, rows: int = 1, step: int = 0) -> Forward:
