@@ -94,6 +94,7 @@ def _tail(found: Match, label: str) -> Tail:
     requests = [piece for piece in pieces if not piece.constant or any(piece is part for part in own.parts)]
     padding = sum(cut.padding for cut in cuts) + sum(len(piece.ids) for piece in pieces if not any(piece is one for one in requests))
     padding += sum(len(ids) for ids in (() if cached else before, after) if _repeats(ids))
+    padding = max(padding, sum(cut.forward.masked for cut in cuts))
     others = sum(len(piece.ids) for piece in requests if not any(piece is part for part in own.parts))
     rows = sum(len(cut.forward.ids.values) for cut in cuts) - others
     parted = len({id(cut.forward) for cut in cuts})
