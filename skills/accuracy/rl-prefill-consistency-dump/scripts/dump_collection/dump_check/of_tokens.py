@@ -68,10 +68,10 @@ def unasked_because(pair: Pair) -> Optional[Any]:
             return word("nothing_to_look_at", side=judged.label)
         if all_warm_up(judged.units):
             return word("warm_up_alone", side=judged.label)
-    for judged in pair.both if pair.match is not None else ():
-        own, other = pair.match.sequence(judged.label), pair.match.other(judged.label)  # type: ignore[union-attr]
-        if _repeats(own.ids) and not _repeats(other.ids):
-            return word("warm_up_alone", side=judged.label)
+    if pair.match is not None:
+        for label in ("train", "infer"):
+            if _repeats(pair.match.sequence(label).ids) and not _repeats(pair.match.other(label).ids):
+                return word("warm_up_alone", side=label)
     return None
 
 
