@@ -1,6 +1,7 @@
 """The gate on toys dumped by the real msprobe: layouts of trainers and engines that pass, runs that must not."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,16 @@ def test_a_run_that_went_wrong_fails_by_its_own_check(manner: Manner, side: Side
     assert report["comparable"] is False
 
 
+def test_a_rank_that_was_killed_is_missed(parallel: Parallel, tmp_path: Path) -> None:
+    """The other rank of the step is whole, and has every token."""
+    shutil.copytree(parallel.root(Job("engine", tp=2)), tmp_path / "infer")
+    (dump,) = tmp_path.glob("infer/step0/rank1/dump.json")
+    dump.unlink()
+    failed, report = check(parallel.root(Job("hf")), tmp_path / "infer", tmp_path)
+    assert failed == {"not_killed"}
+    assert "step0/rank1" in said(report, "not_killed")
+
+
 def test_padding_left_in_fails_by_the_length(toys: Toys, tmp_path: Path) -> None:
     """Four masked tokens before the prompt, as trainers pad."""
     failed, report = check(toys.pair("padded", "train").train, toys.side("infer"), tmp_path)
@@ -168,8 +179,6 @@ def test_b13_a_forward_that_never_ran_is_named_after_the_run(toys: Toys, tmp_pat
 
 def test_b01_a_run_killed_before_stop_is_told_from_a_cut_dump_json(toys: Toys, tmp_path: Path) -> None:
     """B01: tensors without dump.json; dump.json cut in the middle, with the byte where it ends and the other side still read."""
-    import shutil
-
     absent, cut = tmp_path / "absent", tmp_path / "cut"
     for target in (absent, cut):
         shutil.copytree(toys.side("infer"), target)
