@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import Any, Literal
 
 Manner = Literal[
-    "clean", "not_started", "nothing_ran", "only_step1", "twice", "killed", "raises", "verl", "warmed_up", "only_warm_up", "statistics", "sliced"
+    "clean", "not_started", "nothing_ran", "only_step1", "twice", "killed", "raises", "verl", "warmed_up", "only_warm_up",
+    "statistics", "sliced",
 ]  # fmt: skip
 TASKS: dict[str, str] = {"statistics": "statistics"}  # manner -> msprobe's task, where it is not tensor
 
