@@ -152,7 +152,8 @@ def test_a_part_of_the_prompt_fails_by_what_cut_it(forwards: Any, parallel: Para
 
 def test_b02_a_folder_with_nothing_in_it_lists_the_reasons_in_order(toys: Toys, tmp_path: Path) -> None:
     """B02: the debugger was not started, as where a runner has no hook; the folder is there, empty."""
-    empty = tmp_path / "infer"
+    empty = toys.run("infer", "not_started")
+    assert not empty.exists()
     empty.mkdir()
     failed, report = check(toys.side("train"), empty, tmp_path)
     assert failed == {"dump_found"}
