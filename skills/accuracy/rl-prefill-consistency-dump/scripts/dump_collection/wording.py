@@ -6,8 +6,11 @@ anew in either language; nobody parses the text.
 
 from typing import Any, Dict, Tuple
 
+from dump_collection.dump_check_words import DUMP_CHECK_WORDS
+from dump_collection.dump_token_words import DUMP_TOKEN_WORDS
+
 # kind -> (English, Chinese); each room's sentences stand in its own table, gathered here
-TABLE: Dict[str, Tuple[str, str]] = {}
+TABLE: Dict[str, Tuple[str, str]] = {**DUMP_CHECK_WORDS, **DUMP_TOKEN_WORDS}
 
 
 def word(kind: str, **values: Any) -> Dict[str, Any]:
