@@ -6,8 +6,10 @@ anew in either language; nobody parses the text.
 
 from typing import Any, Dict, Tuple
 
+from .override_words import OVERRIDE_WORDS
+
 # kind -> (English, Chinese); each room's sentences stand in its own table, gathered here
-TABLE: Dict[str, Tuple[str, str]] = {}
+TABLE: Dict[str, Tuple[str, str]] = {**OVERRIDE_WORDS}
 
 
 def word(kind: str, **values: Any) -> Dict[str, Any]:

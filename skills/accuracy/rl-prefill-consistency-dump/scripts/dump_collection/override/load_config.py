@@ -1,0 +1,79 @@
+"""The configuration of the run that overrides, and which msprobe can carry it out.
+
+msprobe 26.2.0: ``core/dump/common_config.LoadConfig``, ``core/dump/service.BaseService.start``,
+``pytorch/dump/module_dump/module_processor.build_module_hook``.
+"""
+
+import importlib.util
+import os
+import re
+from typing import Any, Dict, Sequence
+
+from msprobe_files import release, task_card
+from msprobe_files.errors import DumpError
+from msprobe_files.units import Unit
+
+from .plan import Plan
+from .recorded import inputs_are
+
+_FIRST = (26, 2)
+_LOADER = ("pytorch", "dump", "module_load", "tensor_loader.py")
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+_GET = (
+    "Before 26.2.0 msprobe ignores the load section without a word. "
+    "Install it where the target runs (python3 -m pip install 'mindstudio-probe>=26.2.0'), dump the target again with it, "
+    "and hand that dump."
+)
+# What msprobe takes in a path (FileCheckConst.FILE_VALID_PATTERN); others raise at the first start().
+_PATH = re.compile(r"[A-Za-z0-9_.:/-]+\Z")
+
+
+def config(plan: Plan, *, level: str, load_path: str, dump_path: str, dump_after_load: bool) -> Dict[str, Any]:
+    """A whole configuration file of msprobe. ``load_path``: the folder above ``stepN``; both paths absolute.
+
+    The steps are N and N + 1, the load section's is N: with N alone msprobe stops looking at step numbers after N and goes on
+    replacing inputs with the cached tensors; the start of N + 1 is what switches the loader off. The rank filter stays empty:
+    one that names a rank of another process leaves no dump and no message.
+    """
+    return {
+        "task": "tensor",
+        "dump_path": dump_path,
+        "rank": [],
+        "step": [plan.step, plan.step + 1],
+        "level": level,
+        "tensor": {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"},
+        "load": {"path": load_path, "modules": plan.entries, "step": [plan.step], "rank": [], "dump_after_load": dump_after_load},
+    }
+
+
+def require_path(path: str) -> None:
+    """Raises DumpError where msprobe would refuse a path."""
+    if not _PATH.match(path):
+        odd = "".join(sorted({sign for sign in path if not _PATH.match(sign)}))
+        raise DumpError(
+            "Cannot use %s: msprobe takes letters, digits and _ . : / - in a path, not %r. Choose another --output-dir." % (path, odd)
+        )
+
+
+def require_load(units_of: Sequence[Unit], card: Dict[str, Any], side: str) -> str:
+    """Which msprobe the target runs, as far as it is known; raises DumpError where that one has no ``load``.
+
+    The best evidence first: the target's own dump, the task card, the msprobe that is installed here.
+    """
+    told = sorted({release.release_of(unit, inputs_are(unit)) for unit in units_of})
+    if ">=26.2" in told:
+        return ">=26.2"
+    old = [range_of for range_of in told if range_of in ("<=8.3", "<=26.0", "26.0", "26.1")]
+    if old:
+        raise DumpError("Cannot override: the target's dump was made by msprobe %s. %s" % (old[0], _GET))
+    stated = card.get("environments", {}).get(side, {}).get("msprobe", task_card.UNKNOWN)
+    found = _VERSION.search(str(stated))
+    if found:
+        if (int(found.group(1)), int(found.group(2))) < _FIRST:
+            raise DumpError("Cannot override: the task card says msprobe %s for %s. %s" % (stated, side, _GET))
+        return str(stated)
+    here = importlib.util.find_spec("msprobe")  # finds it without importing it
+    folders = list(here.submodule_search_locations or ()) if here else []
+    if folders and not any(os.path.isfile(os.path.join(folder, *_LOADER)) for folder in folders):
+        raise DumpError("Cannot override: the msprobe installed here has no %s. %s" % ("/".join(_LOADER), _GET))
+    return ">=26.2" if folders else release.UNKNOWN
