@@ -101,6 +101,10 @@ OVERRIDE_WORDS: Dict[str, Tuple[str, str]] = {
         "the new dump was made by msprobe {release}, which has no load",
         "新 dump 由 msprobe {release} 产生，它没有 load",
     ),
+    "overridden_between": (
+        "step {step} counts {found} without {entry}: a forward between the two windows was overridden too; end the run after the first one",
+        "step {step} 里是 {found}，没有 {entry}：两个窗口之间的一次前向也被覆盖了；第一次前向之后就结束运行",
+    ),
     "overridden_again": (
         "{entry} of step {step} records the prepared {input} as well: a later forward was overridden too; end the run after the first one",
         "step {step} 的 {entry} 也记录了准备的 {input}：之后的前向也被覆盖了；第一次前向之后就结束运行",

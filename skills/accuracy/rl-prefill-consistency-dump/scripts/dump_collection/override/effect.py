@@ -53,7 +53,7 @@ def verify(instruction: Instruction, place: Round, new: Recorded, earlier: Optio
         rank = {"rank": file.rank} if several else {}
         effects.append({"target_entry": file.entry, **rank, "input": file.label, "overridden": overridden, "evidence": evidence})
         if overridden:
-            warnings += _weak(file, earlier) + _again(file, new)
+            warnings += [told for told in _weak(file, earlier) + _again(file, new) if told not in warnings]
     effects += _unprepared(instruction, prepared, new)
     used = [unit for unit in new.units if unit.place.step in {file.step for file in prepared}] or list(new.units)
     path = os.path.abspath(used[0].place.folder if len(used) == 1 else new.path)
@@ -176,15 +176,18 @@ def _weak(file: File, earlier: Optional[Recorded]) -> List[Worded]:
 
 
 def _again(file: File, new: Recorded) -> List[Worded]:
-    """Other calls of the module, later in this step or in other steps, that record the prepared tensor as well."""
+    """Other forwards of the module that got the prepared tensor as well: those that recorded it, and one between two windows."""
     wanted, found = names.parse_entry(file.entry), []
     for unit in new.units:
-        for entry, records in unit.entries.items():
+        others = [entry for entry in unit.entries if names.parse_entry(entry).path == wanted.path]
+        if unit.place.rank != file.rank or not others:
+            continue
+        if unit.place.step > file.step and file.entry not in others:
+            found.append(word("overridden_between", entry=file.entry, step=unit.place.step, found=others[:4]))
+        for entry in others:
             own = entry == file.entry and unit.place.step == file.step
-            if own or unit.place.rank != file.rank or names.parse_entry(entry).path != wanted.path:
-                continue
             label = entry + "." + file.label
-            if any(record.name == label and _same(unit, record, file.path) for record in records):
+            if not own and any(record.name == label and _same(unit, record, file.path) for record in unit.entries[entry]):
                 found.append(word("overridden_again", entry=entry, step=unit.place.step, input=file.label))
     return found
 

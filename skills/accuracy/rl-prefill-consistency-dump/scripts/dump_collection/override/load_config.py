@@ -31,9 +31,9 @@ _PATH = re.compile(r"[A-Za-z0-9_.:/-]+\Z")
 def config(plan: Plan, *, level: str, load_path: str, dump_path: str, dump_after_load: bool) -> Dict[str, Any]:
     """A whole configuration file of msprobe. ``load_path``: the folder above ``stepN``; both paths absolute.
 
-    The steps are N and N + 1, the load section's is N: with N alone msprobe stops looking at step numbers after N and goes on
-    replacing inputs with the cached tensors; the start of N + 1 is what switches the loader off. The rank filter stays empty:
-    one that names a rank of another process leaves no dump and no message.
+    The steps are N and N + 1, the load section's is N: with N alone msprobe does not look at the step number after N, and the
+    next forward, a decode step or a training forward, gets the cached tensors of N as well; the start of N + 1 is what switches
+    the loader off. The rank filter stays empty: one that names a rank of another process leaves no dump and no message.
     """
     return {
         "task": "tensor",
