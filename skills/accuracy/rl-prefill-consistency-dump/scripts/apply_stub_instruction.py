@@ -56,7 +56,7 @@ def main() -> int:
     instruction = instructions.read(args.instruction)
     folder = os.path.abspath(args.output_dir or os.path.join(args.workdir, "round%d" % instruction.round))
     place, card = prepare.Round(folder, instruction.round), sides.card_of(args.workdir)
-    given = sides.given(card, instruction, args.source_dump, args.target_dump)
+    given = sides.given(args.workdir, card, instruction, args.source_dump, args.target_dump)
     cli.warn(instruction.warnings, args.quiet)
     if args.verify:
         return _verify(args, instruction, place, given)

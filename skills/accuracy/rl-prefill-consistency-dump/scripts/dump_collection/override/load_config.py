@@ -9,16 +9,17 @@ import os
 import re
 from typing import Any, Dict, Sequence
 
-from msprobe_files import release, task_card
+from msprobe_files import release
 from msprobe_files.errors import DumpError
 from msprobe_files.units import Unit
+
+from dump_collection.quotes import version_in
 
 from .plan import Plan
 from .recorded import inputs_are
 
 _FIRST = (26, 2)
 _LOADER = ("pytorch", "dump", "module_load", "tensor_loader.py")
-_VERSION = re.compile(r"(\d+)\.(\d+)")
 _GET = (
     "Before 26.2.0 msprobe ignores the load section without a word. "
     "Install it where the target runs (python3 -m pip install 'mindstudio-probe>=26.2.0'), dump the target again with it, "
@@ -66,12 +67,11 @@ def require_load(units_of: Sequence[Unit], card: Dict[str, Any], side: str) -> s
     old = [range_of for range_of in told if range_of in ("<=8.3", "<=26.0", "26.0", "26.1")]
     if old:
         raise DumpError("Cannot override: the target's dump was made by msprobe %s. %s" % (old[0], _GET))
-    stated = card.get("environments", {}).get(side, {}).get("msprobe", task_card.UNKNOWN)
-    found = _VERSION.search(str(stated))
-    if found:
-        if (int(found.group(1)), int(found.group(2))) < _FIRST:
+    stated = version_in(card["environments"][side]["msprobe"])
+    if stated is not None:
+        if tuple(int(part) for part in stated.split(".")[:2]) < _FIRST:
             raise DumpError("Cannot override: the task card says msprobe %s for %s. %s" % (stated, side, _GET))
-        return str(stated)
+        return stated
     here = importlib.util.find_spec("msprobe")  # finds it without importing it
     folders = list(here.submodule_search_locations or ()) if here else []
     if folders and not any(os.path.isfile(os.path.join(folder, *_LOADER)) for folder in folders):

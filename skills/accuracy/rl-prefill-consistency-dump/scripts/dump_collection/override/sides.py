@@ -24,9 +24,10 @@ def card_of(workdir: str) -> Dict[str, Any]:
     return task_card.read(str(path)) if path.is_file() else task_card.empty()
 
 
-def given(card: Dict[str, Any], instruction: Instruction, source: Optional[str], target: Optional[str]) -> Given:
-    """What was handed as a flag goes before the card."""
-    return Given(source or _of_card(card, instruction.source_side), target or _of_card(card, instruction.target_side))
+def given(workdir: str, card: Dict[str, Any], instruction: Instruction, source: Optional[str], target: Optional[str]) -> Given:
+    """What was handed as a flag goes before the card, whose relative paths are seen from its folder."""
+    told = [_of_card(workdir, card, side) for side in (instruction.source_side, instruction.target_side)]
+    return Given(source or told[0], target or told[1])
 
 
 def open_both(paths: Given) -> Tuple[Recorded, Recorded]:
@@ -50,6 +51,6 @@ def _open(path: Optional[str], flag: str, what: str) -> Recorded:
     return open_dump(path, what)
 
 
-def _of_card(card: Dict[str, Any], side: str) -> Optional[str]:
+def _of_card(workdir: str, card: Dict[str, Any], side: str) -> Optional[str]:
     path = card["dumps"][side]["path"]
-    return path if isinstance(path, str) and path not in ("", task_card.UNKNOWN) else None
+    return os.path.join(workdir, path) if isinstance(path, str) and path not in ("", task_card.UNKNOWN) else None
