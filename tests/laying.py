@@ -1,5 +1,7 @@
 """Sample pairs, laid out from their layers (see samples/README.md)."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil

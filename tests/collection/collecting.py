@@ -1,5 +1,7 @@
 """A folder in which every stage is done: what the agent writes and what the commands make, over real dumps. Tests break one thing each."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from pathlib import Path
@@ -65,14 +67,14 @@ class Collected:
         self.write()
         return run_collection("check_stage.py", "--stage", str(stage), "--workdir", self.folder)
 
-    def gaps(self, stage: int) -> "list[str]":
+    def gaps(self, stage: int) -> list[str]:
         """The gaps of a gate that is shut; each is one line that says what repairs it, and the answer says the first one's repair."""
         ran = self.check(stage)
         lines: list[str] = ran.stderr.splitlines()
         assert ran.returncode == 1, ran.stdout + ran.stderr
         assert ran.stdout.startswith(f"stage {stage} is shut: {len(lines)} gap")
         assert all(line.startswith("stage ") and ". " in line for line in lines)
-        assert ran.stdout.splitlines()[-1].removeprefix("next: ") in lines[0]
+        assert ran.stdout.splitlines()[-1].replace("next: ", "", 1) in lines[0]
         return lines
 
     def open(self, stage: int) -> str:
@@ -83,7 +85,7 @@ class Collected:
         return str(ran.stdout)
 
 
-def card(sources: Path, train: Path, infer: Path) -> "dict[str, Any]":
+def card(sources: Path, train: Path, infer: Path) -> dict[str, Any]:
     """The task card as an agent has filled it in."""
     filled: dict[str, Any] = json.loads((COLLECTION.parent / "references/task_card.json").read_text(encoding="utf-8"))
     filled.update(goal="full", model="qwen2", hardware="cpu", baseline_command=COMMAND, log_location="train.log", product_root="dumps")

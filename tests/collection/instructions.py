@@ -1,26 +1,28 @@
 """Instructions for tests, written as the analysis writes them."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any
 
 
-def operand(*sources: "tuple[Any, ...]", combine: "str | None" = None, **more: Any) -> "dict[str, Any]":
+def operand(*sources: tuple[Any, ...], combine: str | None = None, **more: Any) -> dict[str, Any]:
     """An operand; each source is its name and then its ops."""
     return {"sources": [{"name": name, "steps": list(steps)} for name, *steps in sources], "combine": combine, **more}
 
 
-def replace(at: "int | str", what: Any, shape: "list[int]", dtype: str = "bfloat16") -> "dict[str, Any]":
+def replace(at: int | str, what: Any, shape: list[int], dtype: str = "bfloat16") -> dict[str, Any]:
     """One input, by its position or by its name."""
     key = "index" if isinstance(at, int) else "kwarg"
     return {key: at, "from": what, "expect": {"shape": shape, "dtype": dtype}}
 
 
-def module(entry: str, *inputs: "dict[str, Any]", **more: Any) -> "dict[str, Any]":
+def module(entry: str, *inputs: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"target_entry": entry, **more, "inputs": list(inputs)}
 
 
-def instruction(source: str, target: str, *modules: "dict[str, Any]", **more: Any) -> "dict[str, Any]":
+def instruction(source: str, target: str, *modules: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "schema": "stub_instruction/1",
         "round": 1,
@@ -38,7 +40,7 @@ def instruction(source: str, target: str, *modules: "dict[str, Any]", **more: An
     }
 
 
-def write(folder: Path, value: "dict[str, Any]") -> Path:
+def write(folder: Path, value: dict[str, Any]) -> Path:
     path = folder / "stub_instruction.json"
     path.write_text(json.dumps(value), encoding="utf-8")
     return path

@@ -5,6 +5,8 @@ a line on stdout answers ``{"error": null}``. ``window``: start, forward, stop, 
 ``unstepped``: a window without its step.
 """
 
+from __future__ import annotations
+
 import atexit
 import json
 import os
@@ -30,14 +32,14 @@ class Loading:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
         )  # fmt: skip
 
-    def __enter__(self) -> "Loading":  # noqa: PYI034  # Self is not in Python 3.10
+    def __enter__(self) -> Loading:  # noqa: PYI034  # Self is not in Python 3.10
         return self
 
-    def __exit__(self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None") -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._process.communicate()
         self._log.close()
 
-    def run(self, side: str, config: Path, forwards: Sequence[str] = ("window",), on: Sequence["tuple[str, int]"] = ()) -> str:
+    def run(self, side: str, config: Path, forwards: Sequence[str] = ("window",), on: Sequence[tuple[str, int]] = ()) -> str:
         """What msprobe printed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -50,7 +52,7 @@ class Loading:
         return log.read_text()
 
 
-def _run(request: "dict[str, Any]") -> None:
+def _run(request: dict[str, Any]) -> None:
     import torch
     from msprobe.pytorch import PrecisionDebugger  # type: ignore[import-untyped]
     from toys import engine, trainer, weights

@@ -1,5 +1,7 @@
 """The source folder on real pairs, against torch code of its own: a decoder layer's and a leaf's inputs in each direction."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Overrides carried out by the real msprobe on the toys: they take effect, the proof says so, and says so of nothing else."""
 
+from __future__ import annotations
+
 import json
 import shutil
 from collections.abc import Iterator

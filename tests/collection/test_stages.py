@@ -1,5 +1,7 @@
 """The gates of stages 0 to 9: open over a folder in which all is done, shut by each thing that is not, with what repairs it."""
 
+from __future__ import annotations
+
 import json
 import shutil
 from collections.abc import Callable
@@ -35,7 +37,7 @@ def put(value: Any, path: str, what: Any) -> None:
 
 
 # stage, the file, the field, what it holds instead, and what is said
-OF_THE_CARD: "list[tuple[int, str, Any, str]]" = [
+OF_THE_CARD: list[tuple[int, str, Any, str]] = [
     (0, "model", "TBD", "model: 'TBD' is no fact"),
     (0, "train.path", "/path/to/trainer", "train.path: '/path/to/trainer' is no fact"),
     (0, "hardware", "<hardware>", "hardware: '<hardware>' is no fact"),
@@ -116,7 +118,7 @@ def test_a_broken_card_is_one_line_and_exit_2(done: Collected) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"), [(("--stage", "10"), "there are the stages 0 to 9"), (("--stage", "0", "--workdir", "none"), "no folder none")]
 )
-def test_no_such_stage_or_folder_is_exit_2(arguments: "tuple[str, ...]", said: str) -> None:
+def test_no_such_stage_or_folder_is_exit_2(arguments: tuple[str, ...], said: str) -> None:
     ran = run_collection("check_stage.py", *arguments)
     assert (ran.returncode, said in ran.stderr) == (2, True)
 
@@ -216,7 +218,7 @@ def test_an_unwaived_point_shuts_stages_5_and_6(done: Collected) -> None:
 
 
 @pytest.mark.parametrize("waived", [["P1"], ["config.pos_embedding", "config.rope_factor"]])
-def test_a_point_is_waived_by_itself_or_by_all_its_items(done: Collected, waived: "list[str]") -> None:
+def test_a_point_is_waived_by_itself_or_by_all_its_items(done: Collected, waived: list[str]) -> None:
     differ(done)
     done.parameters["waivers"] = [{"id": name, "reason": "the user accepts it"} for name in waived]
     done.open(5)
@@ -238,7 +240,7 @@ def test_an_item_of_no_point_counts_as_well(done: Collected) -> None:
         (lambda report: report.update(aligned=False), "aligned is False, and nothing is waived"),
     ],
 )
-def test_a_report_that_says_less_than_aligned_shuts(done: Collected, change: "Callable[[Any], None]", said: str) -> None:
+def test_a_report_that_says_less_than_aligned_shuts(done: Collected, change: Callable[[Any], None], said: str) -> None:
     change(done.parameters)
     assert said in done.gaps(5)[0]
 
@@ -399,7 +401,7 @@ def test_the_real_report_of_the_pair_opens_stage_7(done: Collected) -> None:
 # --- 8 ---
 
 
-def outcome(**more: Any) -> "dict[str, Any]":
+def outcome(**more: Any) -> dict[str, Any]:
     effect = {
         "target_entry": "Module.a.A.forward.0",
         "input": "input.0",

@@ -1,5 +1,7 @@
 """What the proof says of new dumps that msprobe cannot easily be made to write: other classes, dtypes, ranks, and no news at all."""
 
+from __future__ import annotations
+
 import json
 import shutil
 from pathlib import Path
@@ -28,13 +30,13 @@ class Round:
         ran = self.run()
         assert ran.returncode == 0, ran.stderr
 
-    def run(self, *more: "str | Path") -> Any:
+    def run(self, *more: str | Path) -> Any:
         return run_collection(
             "apply_stub_instruction.py", "--instruction", self.asked, "--source-dump", self.folder / "train", "--target-dump", self.target,
             "--output-dir", self.folder / "round1", *more,
         )  # fmt: skip
 
-    def verify(self, *, rank0: Entries, rank1: "Entries | None" = None, quiet: bool = True) -> Any:
+    def verify(self, *, rank0: Entries, rank1: Entries | None = None, quiet: bool = True) -> Any:
         shutil.rmtree(self.new, ignore_errors=True)
         write_unit(self.new, rank0)
         if rank1 is not None:
@@ -76,7 +78,7 @@ def test_both_ranks_are_proven(prepared: Round) -> None:
         ({LAYER: {"kwargs": {"x": NEW}}}, f"{LAYER} in the new dump has no tensor input.0; it has kwargs.x"),
     ],
 )  # fmt: skip
-def test_a_rank_that_was_not_overridden_is_named_with_its_reason(prepared: Round, rank1: "Entries | None", said: str) -> None:
+def test_a_rank_that_was_not_overridden_is_named_with_its_reason(prepared: Round, rank1: Entries | None, said: str) -> None:
     ran = prepared.verify(rank0=called(NEW), rank1=rank1)
     assert ran.returncode == 1
     assert all(said in line for line in ran.stderr.splitlines())

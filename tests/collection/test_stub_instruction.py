@@ -1,5 +1,7 @@
 """What an instruction may not ask, each refused before anything is written, with its path in the file. Nothing is computed yet."""
 
+from __future__ import annotations
+
 import json
 import re
 import subprocess
@@ -54,13 +56,13 @@ class Case:
         recorded["data"][LAYER]["input_kwargs"]["pair"] = [inner]
         dump.write_text(json.dumps(recorded))
 
-    def apply(self, value: Any, *more: "str | Path") -> "subprocess.CompletedProcess[str]":
+    def apply(self, value: Any, *more: str | Path) -> subprocess.CompletedProcess[str]:
         return run_collection(
             "apply_stub_instruction.py", "--instruction", write(self.folder, value), "--source-dump", self.source,
             "--target-dump", self.target, "--output-dir", self.folder / "round1", *more,
         )  # fmt: skip
 
-    def refused(self, value: Any, *more: "str | Path") -> str:
+    def refused(self, value: Any, *more: str | Path) -> str:
         ran = self.apply(value, *more)
         assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
         assert not (self.folder / "round1").exists()
@@ -96,7 +98,7 @@ FLOAT = {"name": SOURCE, "steps": [{"op": "cast", "dtype": "float32"}]}
 WIDER = {"name": LEAF + ".input.0", "steps": []}
 ENTRY = ".target_entry: expected Module.<path>.<Class>.forward.<call>, found"
 # what is changed, where, to what ("gone": taken away), and what is said
-WRONG: "list[tuple[str, dict[str, Any], str]]" = [
+WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("schema", {"schema": "stub_instruction/2"}, "schema: expected 'stub_instruction/1', found 'stub_instruction/2'"),
     ("round", {"round": 0}, "round: expected a whole number from 1 on, found 0"),
     ("sides", {"target_side": "train"}, "target_side: the source is train as well"),
@@ -149,7 +151,7 @@ def put(value: Any, path: str, what: Any) -> None:
 
 
 @pytest.mark.parametrize(("changes", "said"), [pytest.param(changes, said, id=name) for name, changes, said in WRONG])
-def test_what_cannot_be_carried_out_is_refused_by_its_path(case: Case, changes: "dict[str, Any]", said: str) -> None:
+def test_what_cannot_be_carried_out_is_refused_by_its_path(case: Case, changes: dict[str, Any], said: str) -> None:
     value = good()
     for path, what in changes.items():
         put(value, path, what)
@@ -250,7 +252,7 @@ def test_a_source_that_is_another_dump_is_said(case: Case) -> None:
 # --- msprobe ---
 
 
-def old(case: Case, mark: "dict[str, Any]") -> None:
+def old(case: Case, mark: dict[str, Any]) -> None:
     """The target's dump as an older msprobe makes it."""
     dump = case.target / "step0/rank0/dump.json"
     recorded = json.loads(dump.read_text())
