@@ -177,6 +177,16 @@ def test_each_switch_of_the_command_is_asked_for(done: Collected, switch: str, i
     assert switch.strip().split("=")[0].split(".")[-1] in line
 
 
+def test_a_switch_may_stand_in_json(done: Collected) -> None:
+    env = '{"env_vars": {"PROMPTS_ONLY": "1"}}'
+    done.card["baseline_command"] = f"ray job submit --runtime-env-json='{env}' -- " + done.card["baseline_command"].replace(
+        "PROMPTS_ONLY=1 ", ""
+    )
+    done.open(4)
+    done.card["baseline_command"] = done.card["baseline_command"].replace('"1"', '"0"')
+    assert len(done.gaps(4)) == 1
+
+
 def test_switches_follow_the_framework_and_the_engine(done: Collected) -> None:
     done.card["train"]["framework"], done.card["infer"]["engine"] = "slime", "sglang"
     done.card["baseline_command"] = "PROMPTS_ONLY=1 TORCHDYNAMO_DISABLE=1 python3 train.py"
@@ -324,10 +334,10 @@ def test_stage_9_is_owed_whatever_came_before(done: Collected) -> None:
 
 def test_stage_9_is_shut_while_a_source_folder_is_left(done: Collected) -> None:
     done.ledger["state"], done.ledger["changes"][0]["restored"] = "verified", True
-    left = done.folder / "round1/stub_source_round1/step0"
+    left = done.folder / "round1/.stub_source_round1.x.part/step0"  # as a kill leaves it
     left.mkdir(parents=True)
     (line,) = done.gaps(9)
-    assert "round1/stub_source_round1 is left" in line
+    assert "round1/.stub_source_round1.x.part is left" in line
     done.card["authorisations"]["AUTH_CLEAN_APPROVED_DIRS"]["state"] = "denied"
     assert len(done.gaps(9)) == 2
 

@@ -85,7 +85,7 @@ def test_the_good_one_is_accepted_and_a_dry_run_writes_nothing(case: Case) -> No
     assert ran.returncode == 0, ran.stderr
     assert "step0/rank0/dump_tensor_data/Module.layers.1.Layer.forward.0.input.1.pt  [4, 6] bfloat16" in ran.stdout
     assert not (case.folder / "round1").exists()
-    assert "keeps its own input.0, kwargs.mask: one '[load] source data missing' line each" in ran.stderr
+    assert f"2 further input(s) of these calls stay as they are ({LAYER}.input.0, {LAYER}.kwargs.mask)" in ran.stderr
 
 
 def first(value: Any) -> Any:
@@ -219,6 +219,14 @@ def test_a_dump_is_never_written_into(case: Case) -> None:
 
 def test_a_path_that_msprobe_does_not_take_is_refused(case: Case) -> None:
     assert "msprobe takes letters, digits and _ . : / - in a path, not ' +'" in case.refused(good(), "--output-dir", case.folder / "a + b")
+
+
+def test_an_earlier_run_in_the_folder_is_not_dumped_into(case: Case) -> None:
+    """Its tensors would stand among the new ones."""
+    write_unit(case.folder / "round1/dump", target_entries())
+    ran = case.apply(good(), "--dry-run")
+    assert (ran.returncode, "it holds an earlier run, and msprobe deletes nothing" in ran.stderr) == (2, True)
+    assert case.apply(good(), "--dry-run", "--no-dump").returncode == 0
 
 
 def test_a_target_folder_that_tells_no_rank_is_refused(case: Case) -> None:

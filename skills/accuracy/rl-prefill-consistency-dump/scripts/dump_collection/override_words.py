@@ -4,9 +4,9 @@ from typing import Dict, Tuple
 
 OVERRIDE_WORDS: Dict[str, Tuple[str, str]] = {
     # --- warnings of the preparation ---
-    "input_left": (
-        "{entry} keeps its own {inputs}: one '[load] source data missing' line each is expected in the log",
-        "{entry} 的 {inputs} 保持原值：日志里每个各有一行 '[load] source data missing'，属于预期",
+    "inputs_left": (
+        "{n} further input(s) of these calls stay as they are ({names}): one '[load] source data missing' line each is expected in the log",
+        "这些调用还有 {n} 个输入保持原值（{names}）：日志里每个各有一行 '[load] source data missing'，属于预期",
     ),
     "source_inputs_post_call": (
         "the source dump took module inputs after the call: where a module works in place they are its results: {names}; take outputs",

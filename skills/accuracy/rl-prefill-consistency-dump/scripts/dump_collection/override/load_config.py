@@ -61,12 +61,12 @@ def require_load(units_of: Sequence[Unit], card: Dict[str, Any], side: str) -> s
 
     The best evidence first: the target's own dump, the task card, the msprobe that is installed here.
     """
-    told = sorted({release.release_of(unit, inputs_are(unit)) for unit in units_of})
-    if ">=26.2" in told:
-        return ">=26.2"
-    old = [range_of for range_of in told if range_of in ("<=8.3", "<=26.0", "26.0", "26.1")]
-    if old:
-        raise DumpError("Cannot override: the target's dump was made by msprobe %s. %s" % (old[0], _GET))
+    for unit in units_of:
+        told = release.release_of(unit, inputs_are(unit))
+        if told == ">=26.2":
+            return told
+        if told in ("<=8.3", "<=26.0", "26.0", "26.1"):
+            raise DumpError("Cannot override: the target's dump was made by msprobe %s. %s" % (told, _GET))
     stated = version_in(card["environments"][side]["msprobe"])
     if stated is not None:
         if tuple(int(part) for part in stated.split(".")[:2]) < _FIRST:

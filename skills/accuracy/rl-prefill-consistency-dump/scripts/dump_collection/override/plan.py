@@ -20,6 +20,7 @@ from . import recorded
 from .instruction import Input, Instruction, Module, wrong
 from .recorded import Recorded
 
+_SHOWN = 4  # names in one sentence
 _LONGEST_NAME = 255  # bytes; msprobe refuses longer file names inside the forward
 _RANK_FOLDER = re.compile(r"(rank|proc)[0-9]+\Z")
 _STEP_FOLDER = re.compile(r"step[0-9]+\Z")
@@ -53,7 +54,7 @@ def plan(instruction: Instruction, source: Recorded, target: Recorded) -> Plan:
     """Raises DumpError with the path in the instruction for whatever ``load`` would skip or replace wrongly."""
     step = _step(instruction, target)
     made: List[Planned] = []
-    warnings: List[Dict[str, Any]] = []
+    left: Dict[str, None] = {}
     for module in instruction.modules:
         for unit in _units(module, target, step):
             held = recorded.recorded_inputs(unit, module.entry)
@@ -62,10 +63,11 @@ def plan(instruction: Instruction, source: Recorded, target: Recorded) -> Plan:
                 tensors = _sources(item, source, unit.place.rank)
                 _fits_expected(item, tensors)
                 made.append(Planned(_file(module, item, unit), unit.place.rank, module, item, tensors))
-            left = [label for label, what in held.items() if what is not None and label not in {item.label for item in module.inputs}]
-            warnings += [word("input_left", entry=module.entry, inputs=left)] if left else []
-    _no_spoiled_inputs(instruction, source, warnings)
-    return Plan(step, tuple(made), tuple({str(warning): warning for warning in warnings}.values()))
+            given = {item.label for item in module.inputs}
+            left.update({"%s.%s" % (module.entry, label): None for label, what in held.items() if what is not None and label not in given})
+    warnings = [word("inputs_left", n=len(left), names=list(left)[:_SHOWN])] if left else []
+    warnings += _spoiled_inputs(instruction, source)
+    return Plan(step, tuple(made), tuple(warnings))
 
 
 # --- the target ---
@@ -203,11 +205,11 @@ def _dtype_after(steps: Any, dtype: str, where: str) -> str:
     return dtype
 
 
-def _no_spoiled_inputs(instruction: Instruction, source: Recorded, warnings: List[Dict[str, Any]]) -> None:
+def _spoiled_inputs(instruction: Instruction, source: Recorded) -> List[Dict[str, Any]]:
     """Before 26.2 msprobe took a module's inputs after it ran: those of a module that works in place are its results."""
     taken = sorted({wanted.name for _, item in instruction.inputs() for wanted in item.operand.sources if _is_input(wanted.name)})
-    if taken and any(recorded.inputs_are(unit) == release.POST_CALL for unit in source.units):
-        warnings.append(word("source_inputs_post_call", names=taken))
+    post_call = taken and any(recorded.inputs_are(unit) == release.POST_CALL for unit in source.units)
+    return [word("source_inputs_post_call", names=taken[:_SHOWN])] if post_call else []
 
 
 def _is_input(name: str) -> bool:

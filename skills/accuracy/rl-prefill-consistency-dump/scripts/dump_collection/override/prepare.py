@@ -61,6 +61,11 @@ def look(instruction: Instruction, place: Round, both: Tuple[Recorded, Recorded]
     for dump in (source, target):
         _apart(place, dump.path)
     load_config.require_path(place.source)
+    if dumps and os.path.isdir(place.dump) and os.listdir(place.dump):
+        raise DumpError(
+            "Cannot dump to %s: it holds an earlier run, and msprobe deletes nothing. Move it away, or choose another --output-dir."
+            % place.dump
+        )
     for unit in source.units:
         _has_modules(unit)
     version = load_config.require_load(target.units, card, instruction.target_side)

@@ -48,7 +48,7 @@ def _made(planned: Planned, torch: Any) -> Any:
     for source, tensor in zip(operand.sources, planned.tensors):
         value = load(tensor.path)
         for op in source.steps or ():
-            value = _applied(value, op, torch)
+            value = applied(value, op, torch)
         parts.append(value)
     if operand.combine == "cat":
         return torch.cat(parts, dim=-1 if operand.axis is None else operand.axis)
@@ -58,8 +58,8 @@ def _made(planned: Planned, torch: Any) -> Any:
     return total
 
 
-def _applied(value: Any, op: Op, torch: Any) -> Any:
-    """One op; that it fits was checked on shapes."""
+def applied(value: Any, op: Op, torch: Any) -> Any:
+    """One op on a torch tensor; that it fits was checked on shapes."""
     if op.op == "squeeze":
         return value.squeeze(op.axis)
     if op.op == "slice":

@@ -11,7 +11,8 @@ from msprobe_files.task_card import UNKNOWN
 from .site import roots_of
 from .workdir import CARD, Missing, Workdir
 
-_ON, _OFF = r"\s*[=:\s]\s*['\"]?(?:true|1)\b", r"\s*[=:\s]\s*['\"]?(?:false|0)\b"
+# NAME=1, name: True, and as JSON has it: "NAME": "1"
+_ON, _OFF = (r"['\"]?\s*[=:\s]\s*['\"]?(?:%s)\b" % values for values in ("true|1", "false|0"))
 
 
 class Switch(NamedTuple):

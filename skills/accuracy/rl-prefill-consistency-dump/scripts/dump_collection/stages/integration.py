@@ -127,5 +127,5 @@ def _does_not_compile(path: str) -> str:
 
 def _source_folders(top: str) -> Iterator[str]:
     for folder, below, _ in os.walk(top):
-        yield from (os.path.join(folder, name) for name in sorted(below) if name.startswith(SOURCE_FOLDER))
-        below[:] = [name for name in sorted(below) if not name.startswith(SOURCE_FOLDER) and not name.startswith("step")]
+        yield from (os.path.join(folder, name) for name in sorted(below) if SOURCE_FOLDER in name)
+        below[:] = [name for name in sorted(below) if SOURCE_FOLDER not in name and not name.startswith("step")]
