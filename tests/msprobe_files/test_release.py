@@ -258,3 +258,45 @@ def test_files_alone_tell_no_release(tmp_path: Path) -> None:
     (folder / "dump.json").unlink()
     (place,) = find_units(str(folder))
     assert release_of(read_unit(place), UNKNOWN) == "unknown"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_a_sum_is_known_by_every_bit_of_its_rounding(dtype: str, tmp_path: Path) -> None:
+    """Against numpy's arithmetic: 4000 sums, ties and carries among them; one bit off in the last is no sum."""
+    random = np.random.default_rng(0)
+    x, r = (_rounded(random.standard_normal(4000).astype("<f4") * scale, dtype) for scale in (1.0, 3.0))
+    total = _rounded((x.astype("<f4") + r.astype("<f4")).astype("<f4"), dtype)
+    for off in (0, 1):
+        raw = bytearray(_bytes(total, dtype))
+        raw[-2 if dtype != "float32" else -4] ^= off
+        folder = tmp_path / str(off)
+        content = _entry(folder, dtype, [_bytes(x, dtype), _bytes(r, dtype)], [bytes(raw), bytes(raw)])
+        assert inputs_are(unit_of(folder, {NORM % 0: content})) == (UNKNOWN if off else PRE)
+
+
+def _rounded(values: Any, dtype: str) -> Any:
+    """float32 values that the format holds: rounded to nearest, ties to even."""
+    if dtype == "bfloat16":
+        bits = values.view("<u4").astype("<u8")
+        return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype("<u4").view("<f4")
+    return values.astype("<f2").astype("<f4") if dtype == "float16" else values
+
+
+def _bytes(values: Any, dtype: str) -> bytes:
+    if dtype == "bfloat16":
+        return bytes((values.view("<u4") >> 16).astype("<u2").tobytes())
+    return bytes(values.astype("<f2" if dtype == "float16" else "<f4").tobytes())
+
+
+def _entry(folder: Path, dtype: str, inputs: Sequence[bytes], outputs: Sequence[bytes]) -> Dict[str, Any]:
+    """One entry with tensors of 4000 elements; its outputs are the normalised value and the new stream, here the same."""
+    tensors = folder / "dump_tensor_data"
+    tensors.mkdir(parents=True)
+    content: Dict[str, Any] = {"input_kwargs": {}, "parameters": {"weight": record("torch." + dtype, (2,))}}
+    for slot, category, values in (("input_args", "input", inputs), ("output", "output", outputs)):
+        content[slot] = []
+        for at, raw in enumerate(values):
+            name = "%s.%s.%d.pt" % (NORM % 0, category, at)
+            write_values(tensors / name, dtype, raw, (4000,))
+            content[slot].append(record("torch." + dtype, (4000,), data_name=name))
+    return content

@@ -15,6 +15,7 @@ The clean pair is equal bit for bit, fused parts against separate ones, and its 
 ``engine``      the model as vLLM has it: [tokens, H], fused qkv and gate_up, in-place add and norm, a pair (hidden, residual)
 ``mapping``     the rows that join the two, written by hand
 ``late``        a dump of the engine as msprobe before 26.2 makes it, inputs taken after the call
+``manners``     runs that go wrong: killed, called twice, with verl imported …
 ``dumper``      the process that dumps; ``pairs`` asks it and imports neither torch nor msprobe
 ``arch``        toys of other architectures: ``toys.architecture("train", "latent")`` is the root of one side's dump
 """

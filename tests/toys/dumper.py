@@ -1,14 +1,15 @@
 """A process that dumps sides of the toy with the real msprobe: it imports torch and msprobe once and forks for each dump.
 
 A line on stdin asks for one dump: ``{"side": "train", "on": [["eps", 1]], "stored": "bfloat16", "out": "/folder"}``, or with
-``"architecture": "latent", "fault": null`` in place of ``on`` and ``stored``; a line on stdout answers it: ``{"error": null}``, or what
-went wrong. The fork comes before msprobe's debugger is made: it is one for each process, and records nothing in a child of the process
-that made it.
+``"architecture": "latent", "fault": null`` in place of ``on`` and ``stored``, and with ``"manner"`` where the run is no clean one; a
+line on stdout answers it: ``{"error": null}``, or what went wrong. The fork comes before msprobe's debugger is made: it is one for
+each process, and records nothing in a child of the process that made it.
 """
 
 import atexit
 import json
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 import torch
 from msprobe.pytorch import PrecisionDebugger  # type: ignore[import-untyped]
 
-from . import arithmetic, engine, trainer, weights
+from . import arithmetic, engine, manners, trainer, weights
 from .arch import engine as arch_engine
 from .arch import shapes
 from .arch import trainer as arch_trainer
@@ -33,7 +34,9 @@ def dump(request: dict[str, Any]) -> None:
     out = Path(request["out"])
     options = {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
     config = out.with_name(f"{out.name}.json")
-    config.write_text(json.dumps({"task": "tensor", "level": "L0", "dump_path": str(out), "rank": [], "step": [], "tensor": options}))
+    manner = request.get("manner", "clean")
+    task = manners.TASKS.get(manner, "tensor")
+    config.write_text(json.dumps({"task": task, "level": "L0", "dump_path": str(out), "rank": [], "step": [], task: options}))
     debugger = PrecisionDebugger(config_path=str(config))
     with torch.no_grad():
         if "architecture" in request:
@@ -44,10 +47,8 @@ def dump(request: dict[str, Any]) -> None:
             arithmetic.store_in(getattr(torch, request["stored"]))
             module, on = _MODELS[request["side"]], Switches(tuple((name, layer) for name, layer in request["on"]))
             model, prompt = module.Qwen2ForCausalLM(on), weights.prompt(on)
-        debugger.start(model=model)
-        module.run(model, *prompt)
-    debugger.stop()
-    debugger.step()
+        warm_up = [part.new_zeros(2 * len(part)) for part in prompt]
+        manners.record(manner, debugger, model, lambda: module.run(model, *prompt), lambda: module.run(model, *warm_up))
 
 
 def _in_child(request: dict[str, Any], answer_to: int) -> NoReturn:
@@ -66,11 +67,14 @@ def main() -> None:
     answer_to = os.dup(1)
     os.dup2(2, 1)  # what msprobe prints must not stand between the answers
     for line in sys.stdin:
+        request = json.loads(line)
         child = os.fork()
         if child == 0:
-            _in_child(json.loads(line), answer_to)
+            _in_child(request, answer_to)
         _, status = os.waitpid(child, 0)
-        if status:
+        if request.get("manner") == "killed":
+            os.write(answer_to, json.dumps({"error": None if status == signal.SIGKILL else f"status {status}"}).encode() + b"\n")
+        elif status:
             os.write(answer_to, json.dumps({"error": f"the child ended with status {status}"}).encode() + b"\n")
     os._exit(0)  # no second is spent on taking torch apart
 

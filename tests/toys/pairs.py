@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from . import switches
 from .arch.shapes import Fault
+from .manners import Manner
 from .switches import Side, Switches
 
 _TESTS = Path(__file__).parent.parent
@@ -61,6 +62,12 @@ class Toys:
         if (side, (name, fault)) not in self._made:
             self._made[side, (name, fault)] = self._dump(side, {"architecture": name, "fault": fault})
         return self._made[side, (name, fault)]
+
+    def run(self, side: Side, manner: Manner) -> Path:
+        """The root of what a run leaves that goes on in a manner of its own; it may not be there."""
+        if (side, manner) not in self._made:
+            self._made[side, manner] = self._dump(side, {"on": (), "stored": "bfloat16", "manner": manner})
+        return self._made[side, manner]
 
     def both(self, train: Switches = switches.CLEAN, infer: Switches = switches.CLEAN, stored: str = "bfloat16") -> Dumped:
         """A pair of dumps with what is switched on each side."""

@@ -11,7 +11,7 @@ added, which is what the toy computes on one rank with ``partial_sums`` switched
 ``ranks``    what ranks exchange
 ``trainer``  modules, names and shapes of Megatron-core: tensor, sequence, pipeline and context parallel
 ``engine``   modules, names and shapes of ``toys.engine``: tensor parallel, with a cache for chunks and prefixes
-``dumper``   the process that dumps; replicas and FSDP2 run ``toys.trainer``
+``dumper``   the process that dumps; replicas, FSDP1 and FSDP2 run ``toys.trainer``
 ``pairs``    asks it, and imports neither torch nor msprobe
 ``truth``    how each boundary is put together, by hand; ``values`` applies that by torch
 """

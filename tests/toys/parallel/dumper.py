@@ -19,7 +19,8 @@ import torch
 import torch.distributed as dist
 from msprobe.pytorch import PrecisionDebugger  # type: ignore[import-untyped]
 from torch import Tensor, nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
 from toys import trainer as hf
 from toys import weights
@@ -76,11 +77,15 @@ def _engine(job: Job, step: Step) -> None:
 
 
 def _replica(job: Job, rank: int, step: Step) -> None:
-    model = hf.Qwen2ForCausalLM(job.on)
+    model: Any = hf.Qwen2ForCausalLM(job.on)
     if job.model == "fsdp2":
         for layer in model.model.layers:
             fully_shard(layer)
         fully_shard(model)
+    if job.model == "fsdp1":
+        model = FullyShardedDataParallel(
+            model, auto_wrap_policy=ModuleWrapPolicy({hf.Qwen2DecoderLayer}), use_orig_params=True, device_id=torch.device("cpu")
+        )
     with step(model):
         hf.run(model, *prompt(job.prompts[rank], job.on))
 

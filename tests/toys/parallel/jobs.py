@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 from toys.switches import CLEAN, LAYERS, Switches
 
-Model = Literal["megatron", "hf", "fsdp2", "engine"]
+Model = Literal["megatron", "hf", "fsdp1", "fsdp2", "engine"]
 Forwards = Literal["whole", "chunks", "prefix", "served", "two_requests"]
 CHUNK = 16  # tokens of the first of two chunks, and of a cached prefix
 DUMMY = 32  # tokens of a forward that warms the engine up

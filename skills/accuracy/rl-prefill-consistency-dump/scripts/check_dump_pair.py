@@ -43,7 +43,7 @@ def main() -> int:
     target = Path(args.output) if args.output else Path(args.workdir) / "dump_pair_report.json"
     files.write(target, artefact)
     for check in told.shut:
-        cli.fail("%s: %s. Go back to stage %d." % (check.id, wording.text_of(check.evidence, args.lang), check.back_to))
+        cli.fail(wording.render("go_back", {"check": check.id, "why": check.evidence, "stage": check.back_to}, args.lang))
     cli.warn(["%s: %s" % (check.id, wording.text_of(check.evidence, args.lang)) for check in told.remarks], quiet=args.quiet)
     if args.json:
         print(files.text_of(artefact), end="")
@@ -84,10 +84,10 @@ def _paths(args: Any, card: Dict[str, Any], side: str) -> List[str]:
 def _summary(told: Any, lang: str) -> List[str]:
     from dump_collection import wording
 
-    state = "shut: %d check(s) fail" % len(told.shut) if told.shut else "open: the dumps can be compared"
-    lines = ["the pair is " + state, "%d checks, %d remark(s)" % (len(told.checks), len(told.remarks))]
-    lines += ["not known: %s: %s" % (check.id, wording.text_of(check.evidence, lang)) for check in told.open_questions]
-    return lines
+    first = ("pair_shut", {"n": len(told.shut)}) if told.shut else ("pair_open", {})
+    lines = [wording.render(*first, lang), wording.render("checks_made", {"n": len(told.checks), "remarks": len(told.remarks)}, lang)]
+    unknown = [check for check in told.open_questions if check not in told.shut]
+    return lines + [wording.render("not_known", {"check": check.id, "why": check.evidence}, lang) for check in unknown]
 
 
 def _then(told: Any, workdir: str) -> str:

@@ -3,6 +3,11 @@
 from typing import Dict, Tuple
 
 DUMP_CHECK_WORDS: Dict[str, Tuple[str, str]] = {
+    "pair_open": ("the pair is open: the dumps can be compared", "这一对放行：两份 dump 可以比较"),
+    "pair_shut": ("the pair is shut: {n} check(s) fail", "这一对拦下：{n} 项检查不过"),
+    "checks_made": ("{n} checks, {remarks} remark(s)", "检查 {n} 项，提示 {remarks} 条"),
+    "not_known": ("not known: {check}: {why}", "未知：{check}：{why}"),
+    "go_back": ("{check}: {why}. Go back to stage {stage}.", "{check}：{why}。回到阶段 {stage}。"),
     "each_side": ("{found}", "{found}"),
     "units_found": ("{side}: {n} dump folder(s)", "{side}：{n} 个 dump 目录"),
     "no_dump": (

@@ -110,6 +110,7 @@ DUMP_TOKEN_WORDS: Dict[str, Tuple[str, str]] = {
         "{side}：{n} 个扁平参数（FSDP1）：dump 里没有各模块自己的权重。use_orig_params=True 可记录",
     ),
     "own_parameters": ("{side}: modules record their own parameters", "{side}：各模块记录自己的参数"),
+    "cut_before_head": ("{side}: the forward did not come to its head", "{side}：前向没有运行到 head"),
     "no_vocabulary": ("{side}: nothing tells logits from activations by their width", "{side}：凭宽度分不出 logits 与激活"),
     "no_stream": ("a side recorded no layer's output", "有一侧没有记录层的输出"),
     "dtypes_differ": (

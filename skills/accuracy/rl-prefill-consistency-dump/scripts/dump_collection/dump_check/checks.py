@@ -6,6 +6,7 @@ from dump_collection.wording import word
 
 Worded = Dict[str, Any]
 Finding = Tuple[Optional[bool], Worded]  # of one side
+_NOT_ASKED = frozenset(("nothing_to_look_at", "nothing_without_ids", "warm_up_alone"))  # another check says why
 
 
 class Check(NamedTuple):
@@ -20,6 +21,12 @@ class Check(NamedTuple):
     @property
     def shut(self) -> bool:
         return self.ok is False and self.shuts
+
+    @property
+    def asked(self) -> bool:
+        """False where an earlier check has said why there is nothing to look at."""
+        told = self.evidence["values"].get("found", [self.evidence])
+        return not all(one["kind"] in _NOT_ASKED for one in told)
 
     def as_json(self) -> Dict[str, Any]:
         """``back_to_stage`` is null where nothing has to be repaired: the check holds, or is a remark."""

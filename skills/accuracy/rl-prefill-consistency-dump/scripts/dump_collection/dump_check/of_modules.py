@@ -94,6 +94,8 @@ def _head(judged: Judged, pair: Pair) -> Finding:
             return True, word("head", side=judged.label, n=(found.shape or (0,))[-1])
     if vocabulary == width:
         return None, word("no_vocabulary", side=judged.label)
+    if any(unit.interrupted for unit in judged.units):
+        return None, word("cut_before_head", side=judged.label)
     layers = [modules.layers_of(unit) for unit in judged.units]
     if all(one.entries and modules.ancestors_missing(unit, one) for unit, one in zip(judged.units, layers)):
         return False, word("head_taken_by_verl", side=judged.label)

@@ -30,7 +30,9 @@ class Cut(NamedTuple):
 
 
 def cut(forward: Forward) -> Cut:
-    """The sequences of a forward: a row of a batch each, and a new one where positions stop rising.
+    """The sequences of a forward: a row of a batch each, and a new one where positions do not count on.
+
+    So a rank of context parallel has several pieces of one sequence, and a token that another request decodes stands alone.
 
     Single rows that repeat their neighbour's id, and single rows at position 0 or 1, are padding: a mask leaves them there.
     """
@@ -41,7 +43,7 @@ def cut(forward: Forward) -> Cut:
     for row in range(rows):
         first = row * width
         for at in range(first + 1, first + width):
-            if positions is not None and positions[at] <= positions[at - 1]:
+            if positions is not None and positions[at] != positions[at - 1] + 1:
                 spans.append((first, at))
                 first = at
         spans.append((first, (row + 1) * width))

@@ -27,7 +27,8 @@ class Report(NamedTuple):
 
     @property
     def open_questions(self) -> List[Check]:
-        return [check for check in self.checks if check.ok is None]
+        """What the files cannot say, though they were asked."""
+        return [check for check in self.checks if check.ok is None and check.asked]
 
     def as_json(self) -> Dict[str, Any]:
         checks = [check.as_json() for check in self.checks]
