@@ -74,7 +74,7 @@ class Collected:
         assert ran.returncode == 1, ran.stdout + ran.stderr
         assert ran.stdout.startswith(f"stage {stage} is shut: {len(lines)} gap")
         assert all(line.startswith("stage ") and ". " in line for line in lines)
-        assert ran.stdout.splitlines()[-1].replace("next: ", "", 1) in lines[0]
+        assert ran.stdout.splitlines()[-1].replace("next: ", "", 1) in lines[0].replace("Run: ", "", 1)
         return lines
 
     def open(self, stage: int) -> str:

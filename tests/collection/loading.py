@@ -2,7 +2,7 @@
 
 A line on stdin asks for one: ``{"side": "infer", "on": [["eps", 1]], "config": "/file", "log": "/file", "forwards": ["window"]}``;
 a line on stdout answers ``{"error": null}``. ``window``: start, forward, stop, step; ``outside``: a forward between two windows;
-``unstepped``: a window without its step.
+with ``distributed`` the process is rank 0 of torch.distributed.
 """
 
 from __future__ import annotations
@@ -39,12 +39,21 @@ class Loading:
         self._process.communicate()
         self._log.close()
 
-    def run(self, side: str, config: Path, forwards: Sequence[str] = ("window",), on: Sequence[tuple[str, int]] = ()) -> str:
+    def run(
+        self,
+        side: str,
+        config: Path,
+        forwards: Sequence[str] = ("window",),
+        on: Sequence[tuple[str, int]] = (),
+        *,
+        distributed: bool = False,
+    ) -> str:
         """What msprobe printed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         log = config.with_suffix(".log")
         request = {"side": side, "config": str(config), "log": str(log), "forwards": list(forwards), "on": [list(switch) for switch in on]}
+        request["store"] = str(config.with_suffix(".store")) if distributed else None
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         assert answer, "the process ended"
@@ -61,6 +70,8 @@ def _run(request: dict[str, Any]) -> None:
     module: Any = {"train": trainer, "infer": engine}[request["side"]]
     on = Switches(tuple((name, layer) for name, layer in request["on"]))
     model, prompt = module.Qwen2ForCausalLM(on), weights.prompt(on)
+    if request["store"]:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{request['store']}", rank=0, world_size=1)
     debugger = PrecisionDebugger(config_path=request["config"])
     with torch.no_grad():
         for forward in request["forwards"]:
@@ -69,7 +80,6 @@ def _run(request: dict[str, Any]) -> None:
             module.run(model, *prompt)
             if forward != "outside":
                 debugger.stop()
-            if forward == "window":
                 debugger.step()
 
 

@@ -124,6 +124,25 @@ def test_an_override_takes_effect_and_cuts_off_the_fault(runs: Runs, tmp_path: P
     assert "not_verified" not in [warning["kind"] for warning in outcome["warnings"]]
 
 
+def test_a_distributed_target_reads_its_rank(runs: Runs, tmp_path: Path) -> None:
+    """Its dump says rank0, so the source does; a target that ran alone before has a source that this one does not look for."""
+    config = tmp_path / "distributed.json"
+    config.write_text(json.dumps({**json.loads((runs.root / "infer-faulty.json").read_text()), "dump_path": str(tmp_path / "before")}))
+    runs.process.run("infer", config, on=FAULT, distributed=True)
+    made = prepare(runs, tmp_path, into_engine(), "--target-dump", str(tmp_path / "before"))
+    assert [path.name for path in (made.folder / "stub_source_round1/step0").iterdir()] == ["rank0"]
+    runs.process.run("infer", made.config, on=FAULT, distributed=True)
+    assert torch.equal(tensor(made.folder / "dump", LOGITS["infer"]), tensor(runs.dump("infer-clean"), LOGITS["infer"]))
+    assert made.verify().returncode == 0
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    made = prepare(runs, alone, into_engine())
+    runs.process.run("infer", made.config, on=FAULT, distributed=True)
+    ran = made.verify()
+    assert ran.returncode == 1
+    assert ran.stderr.count("the run wrote rank0, so load looked there, but the source lies in proc") == 2
+
+
 def test_the_next_window_runs_free_again(runs: Runs, tmp_path: Path) -> None:
     """A decode step or a training forward after the prefill must not get the prefill's tensors."""
     made = prepare(runs, tmp_path, into_engine())

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from collection.collecting import ACTOR, Collected, digest
+from collection.collecting import ACTOR, EDITED, Collected, digest
+from dump_collection.stages import gates
 from laying import lay_out
+from msprobe_files.errors import DumpError
 from running import run_collection
 
 SAMPLE = "qwen2-hf-vllm-clean"
@@ -419,7 +422,10 @@ def outcome(**more: Any) -> dict[str, Any]:
         "evidence": {"kind": "x", "values": {}, "text": "equal"},
     }
     new = {"label": "infer round 1", "path": "round1/dump", "digest": "0" * 64}
-    told = {"schema": "stub_outcome/1", "round": 1, "instruction": {"digest": "1" * 64}, "load_config": {"path": "x"}, "prepared": []}
+    told = {"schema": "stub_outcome/1", "round": 1, "instruction": {"digest": "1" * 64}, "load_config": {"path": "x"}}
+    told["prepared"] = [
+        {"file": "step0/rank0/dump_tensor_data/Module.a.A.forward.0.input.0.pt", "shape": [1], "dtype": "int8", "digest": "2" * 64}
+    ]
     return {**told, "new_dump": new, "effect": [effect], "effective": True, "warnings": [], **more}
 
 
@@ -438,6 +444,8 @@ def test_every_round_is_proven(done: Collected) -> None:
     assert "round2/stub_outcome.json: Module.a.A.forward.0 input.0: the target kept its value. Mend that, run the target again" in line
     lay(done, "round2", outcome(new_dump=None, effect=[], effective=False))
     assert "round2/stub_outcome.json: no new dump was compared with the prepared files" in done.gaps(8)[0]
+    lay(done, "round2", outcome(effect=[]))
+    assert "round2/stub_outcome.json: no new dump was compared with the prepared files" in done.gaps(8)[0]
     lay(done, "round2", outcome(effective=False))
     assert "effective is False" in done.gaps(8)[0]
 
@@ -455,3 +463,61 @@ def test_an_override_needs_leave_to_run(done: Collected) -> None:
     lay(done, "round1", outcome())
     done.card["authorisations"]["AUTH_RUN_DUMP_JOB"]["state"] = "denied"
     assert {line[:8] for line in done.gaps(8)} == {"stage 7:", "stage 8:"}
+
+
+# --- with the real ledger, and with files that are damaged ---
+
+
+def test_the_real_ledger_opens_stages_6_and_9(done: Collected) -> None:
+    """Recorded, edited, looked at, restored, verified: each gate opens at its own command and not before."""
+    done.ledger = None  # type: ignore[assignment]
+    shutil.rmtree(done.folder / "ledger")
+    actor = done.sources / "actor.py"
+    actor.write_text(ACTOR)
+    assert "change_ledger.json is missing" in done.gaps(6)[0]
+
+    def ledger(*arguments: str | Path) -> None:
+        ran = run_collection("change_ledger.py", *arguments, "--workdir", done.folder)
+        assert ran.returncode == 0, ran.stderr
+
+    ledger("record", "--root", done.sources, "--stage", "6", "--why", "debugger", actor)
+    assert "was recorded before the edit only" in done.gaps(6)[0]
+    actor.write_text(EDITED)
+    ledger("diff")
+    done.open(6)
+    assert "not restored: trainer/actor.py" in done.gaps(9)[0]
+    ledger("restore")
+    assert "not verified" in done.gaps(9)[0]
+    ledger("verify")
+    done.open(9)
+    assert actor.read_text() == ACTOR
+
+
+def paths_in(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON value."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*above, key)
+        yield from paths_in(inner, (*above, key))
+
+
+@pytest.mark.parametrize("name", ["card", "parameters", "ledger", "pair", "outcome"])
+def test_a_damaged_artefact_is_a_gap_or_one_error_and_never_a_traceback(done: Collected, name: str) -> None:
+    """Every field of every file replaced by null, a text, a list and an object in turn."""
+    lay(done, "round1", outcome())
+    (done.folder / "round1/stub_instruction.json").write_text("{}")
+    done.write()
+    whole = outcome() if name == "outcome" else getattr(done, name)
+    file = {"card": "task_card", "parameters": "param_alignment_report", "ledger": "change_ledger", "pair": "dump_pair_report"}.get(name)
+    path = done.folder / (f"{file}.json" if file else "round1/stub_outcome.json")
+    stages = (8, 9) if name in ("card", "ledger") else (8,)
+    for place in paths_in(whole):
+        for instead in (None, "x", [], {}, [1], {"y": 1}):
+            value = json.loads(json.dumps(whole))
+            inside = value
+            for key in place[:-1]:
+                inside = inside[key]
+            inside[place[-1]] = instead
+            path.write_text(json.dumps(value))
+            for stage in stages:
+                with contextlib.suppress(DumpError):
+                    gates.check(stage, done.folder)

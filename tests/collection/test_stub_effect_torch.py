@@ -106,12 +106,29 @@ def test_a_run_in_another_kind_of_folder_did_not_find_the_source(prepared: Round
 
 
 def test_values_that_were_there_before_prove_nothing_by_themselves(prepared: Round) -> None:
+    earlier = (prepared.target / "step0/rank1/dump_tensor_data" / (LAYER + ".input.0.pt")).read_bytes()
     write_unit(prepared.target, called(NEW), rank=1)
     ran = prepared.verify(rank0=called(NEW), rank1=called(NEW), quiet=False)
     assert ran.returncode == 0
     assert ran.stderr == (
         f"warning: input.0 of {LAYER} held the prepared values already before the override: equality does not prove that load ran\n"
     )
+    (prepared.target / "step0/rank1/dump_tensor_data" / (LAYER + ".input.0.pt")).write_bytes(earlier)
+    assert prepared.verify(rank0=called(NEW), rank1=called(NEW), quiet=False).stderr == "", "said once more of an earlier try"
+
+
+def test_a_damaged_state_is_one_error(prepared: Round) -> None:
+    """Whatever a person does to stub_outcome.json."""
+    path = prepared.folder / "round1/stub_outcome.json"
+    whole = prepared.outcome
+    prepared.verify(rank0=called(NEW), rank1=called(NEW))
+    for field in ("instruction", "prepared", "warnings"):
+        for instead in (None, "x", [], [1], {"y": 1}, [{"file": "../../x.pt", "digest": "0"}]):
+            if (field, instead) != ("warnings", []):
+                path.write_text(json.dumps({**whole, field: instead}))
+                ran = prepared.run("--verify", prepared.new)
+                assert (ran.returncode, ran.stdout) == (2, "")
+                assert f"Cannot use {path}: {field}" in ran.stderr
 
 
 def test_an_earlier_dump_and_the_source_itself_are_no_news(prepared: Round) -> None:

@@ -10,12 +10,13 @@ from msprobe_files.units import Record, Unit, tensor_path
 from dump_collection import files
 from dump_collection.wording import word
 
-from . import recorded, tensors
+from . import outcomes, recorded, tensors
 from .instruction import Instruction
-from .prepare import OUTCOME_SCHEMA, Round
+from .prepare import Round
 from .recorded import Recorded
 
 Worded = Dict[str, Any]
+_OF_VERIFYING = frozenset({"not_verified", "equal_before", "overridden_between", "overridden_again"})  # what an earlier try said
 
 
 class File(NamedTuple):
@@ -40,13 +41,13 @@ def verify(instruction: Instruction, place: Round, new: Recorded, earlier: Optio
     ``earlier``: the target's dump of before, which tells a value that was kept.
     Raises DumpError where the new dump is the earlier one or the source folder, and nothing is proven by it.
     """
-    outcome = files.read(place.outcome, OUTCOME_SCHEMA)
+    outcome = outcomes.read(place.outcome)
     if outcome["instruction"]["digest"] != instruction.digest:
         raise DumpError("Cannot verify: %s was prepared from another instruction. Prepare the round again." % place.outcome)
     _is_new(place, new, earlier)
     prepared = [_file(item, place) for item in outcome["prepared"]]
     effects: List[Dict[str, Any]] = []
-    warnings: List[Worded] = [told for told in outcome["warnings"] if told["kind"] != "not_verified"]
+    warnings: List[Worded] = [told for told in outcome["warnings"] if told["kind"] not in _OF_VERIFYING]
     several = len({file.rank for file in prepared}) > 1
     for file in prepared:
         overridden, evidence = _effect(file, new, earlier)

@@ -12,13 +12,12 @@ from msprobe_files.units import Unit
 from dump_collection import files
 from dump_collection.wording import word
 
-from . import load_config, plan, recorded, tensors
+from . import load_config, outcomes, plan, recorded, tensors
 from .instruction import Instruction
 from .plan import Plan
 from .recorded import Recorded
 
-OUTCOME_SCHEMA = "stub_outcome/1"
-OUTCOME, CONFIG, NEW_DUMP = "stub_outcome.json", "msprobe_load.json", "dump"
+CONFIG, NEW_DUMP = "msprobe_load.json", "dump"
 
 
 class Round(NamedTuple):
@@ -37,7 +36,7 @@ class Round(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        return os.path.join(self.folder, OUTCOME)
+        return os.path.join(self.folder, outcomes.NAME)
 
     @property
     def dump(self) -> str:
@@ -92,7 +91,7 @@ def write(instruction: Instruction, place: Round, made: Made) -> Dict[str, Any]:
         prepared = [_prepared(planned, folder) for planned in made.plan.files]
     files.write(place.config, made.config)
     outcome = {
-        "schema": OUTCOME_SCHEMA,
+        "schema": outcomes.SCHEMA,
         "round": instruction.round,
         "instruction": {"digest": instruction.digest},
         "load_config": {"path": place.config},

@@ -11,11 +11,11 @@ from msprobe_files.units import UnitPlace, find_units
 from dump_collection import files
 from dump_collection.dump_check import matching, sides
 from dump_collection.dump_check.pieces import Cut
-from dump_collection.override import recorded
+from dump_collection.override import outcomes, recorded
 
 from .workdir import CARD, INSTRUCTION, OUTCOME, PAIR, SIDES, Missing, Workdir, objects
 
-PAIR_SCHEMA, OUTCOME_SCHEMA = "dump_pair_report/1", "stub_outcome/1"
+PAIR_SCHEMA = "dump_pair_report/1"
 _ROUND = re.compile(r"round(\d+)\Z")
 
 
@@ -131,7 +131,7 @@ def _rounds(work: Workdir) -> Iterator[str]:
 
 def _round(work: Workdir, folder: str) -> Missing:
     name, instruction = os.path.join(folder, OUTCOME), os.path.join(folder, INSTRUCTION)
-    outcome = work.read(name, OUTCOME_SCHEMA)
+    outcome = outcomes.read(work.folder / name)
     arguments = ["--instruction", str(work.folder / instruction), "--output-dir", str(work.folder / folder)]
     again = "Run: %s" % work.command("apply_stub_instruction.py", *arguments, "--verify", str(work.folder / folder / "dump"))
     if work.has(instruction) and files.digest_of_file(work.folder / instruction) != outcome["instruction"]["digest"]:
@@ -139,10 +139,10 @@ def _round(work: Workdir, folder: str) -> Missing:
             "%s was prepared from another instruction than the one beside it" % name,
             "Run: %s" % (work.command("apply_stub_instruction.py", *arguments)),
         )
-    if not isinstance(outcome.get("new_dump"), dict):
+    if outcome["new_dump"] is None or not outcome["effect"]:
         yield "%s: no new dump was compared with the prepared files" % name, again
         return
-    failed = [item for item in objects(outcome.get("effect", []), name + ": effect") if item.get("overridden") is not True]
+    failed = [item for item in outcome["effect"] if item.get("overridden") is not True]
     for item in failed:
         yield (
             "%s: %s %s: %s" % (name, item.get("target_entry"), item.get("input"), _text(item.get("evidence"))),
@@ -150,6 +150,6 @@ def _round(work: Workdir, folder: str) -> Missing:
         )
     if not failed and outcome.get("effective") is not True:
         yield "%s: effective is %r" % (name, outcome.get("effective")), again
-    path = work.at(str(outcome["new_dump"].get("path")))
+    path = work.at(outcome["new_dump"]["path"])
     if os.path.exists(path) and outcome["new_dump"].get("digest") not in recorded.digests(recorded.open_dump(path, "the new dump")):
         yield "%s: the new dump was changed since it was verified" % name, again

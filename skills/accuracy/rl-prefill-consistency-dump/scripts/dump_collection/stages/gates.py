@@ -64,7 +64,7 @@ def check(stage: int, folder: Path) -> Gate:
         gaps += [Gap(at, what, repair) for what, repair in GATES[at](work)]
         if at == 0 and gaps:
             break  # what the later gates read is not to be relied on
-    return Gate(gaps, gaps[0].repair if gaps else _after(work, stage))
+    return Gate(gaps, gaps[0].repair.replace("Run: ", "", 1) if gaps else _after(work, stage))
 
 
 def _after(work: Workdir, stage: int) -> str:
@@ -76,7 +76,8 @@ def _after(work: Workdir, stage: int) -> str:
         2: "find the three places in the code, write them into %s, then %s" % (card, work.check(3)),
         3: "complete the launch command in %s, then %s" % (card, work.check(4)),
         4: "compare the parameters of both sides, write %s, then %s" % (work.shown(PARAMETERS), work.check(5)),
-        5: work.command("change_ledger.py", "record", "--help") + " before the first edit",
+        5: "before a file is touched: "
+        + work.command("change_ledger.py", "record", "--root", "DIR", "--stage", "6", "--why", "TEXT", "FILE"),
         6: "run the command with its switches, then " + work.command("check_dump_pair.py"),
         7: "hand %s, both dumps and their configurations to the analysis; without it: %s"
         % (card, work.command("change_ledger.py", "restore")),
