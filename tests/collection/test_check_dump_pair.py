@@ -318,3 +318,21 @@ def test_a_wrong_call_is_one_line_and_exit_2(arguments: Any, tmp_path: Path) -> 
     assert ran.returncode == 2
     assert len(ran.stderr.splitlines()) == 1
     assert ran.stderr.startswith("Cannot ")
+
+
+def test_padding_on_both_sides_is_seen_by_its_mask(tmp_path: Path) -> None:
+    """Equal lengths prove nothing: the padded trainer against itself, its positions made to count on through the padding."""
+    pair = lay_out("qwen2-hf-vllm-padding", tmp_path / "laid")
+    unit = copy(pair.train, tmp_path / "train")
+    for file in unit.glob("dump_tensor_data/*"):
+        if "position_ids" in file.name or "rotary_emb" in file.name:
+            file.unlink()  # no positions at all: the mask alone tells
+    dump = json.loads((unit / "dump.json").read_text())
+    dump["data"] = {entry: content for entry, content in dump["data"].items() if "rotary_emb" not in entry}
+    for content in dump["data"].values():
+        content.get("input_kwargs", {}).pop("position_ids", None)
+    (unit / "dump.json").write_text(json.dumps(dump))
+    report = check(tmp_path, tmp_path / "train", tmp_path / "train", code=1)
+    assert shutting(report) == {"no_padding"}
+    told = evidence(report, "no_padding")["values"]["found"]
+    assert [one["values"] for one in told] == [{"side": side, "n": 8, "of": 22} for side in ("train", "infer")]

@@ -22,7 +22,7 @@ def forward(ids: Ids, positions: Ids | None, rows: int = 1, step: int = 0) -> Fo
     unit: Any = SimpleNamespace(place=SimpleNamespace(step=step, rank=0))
     record = Record("ids", "entry", "input", "0", "int64", (len(ids),), None, {}, None, None)
     counted = Vector(record, positions, rows) if positions is not None else None
-    return Forward(unit, Vector(record, ids, rows), counted, record)
+    return Forward(unit, Vector(record, ids, rows), counted, record, 0)
 
 
 def count(length: int, first: int = 0) -> Ids:

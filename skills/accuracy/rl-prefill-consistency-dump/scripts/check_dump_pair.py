@@ -78,7 +78,7 @@ def _paths(args: Any, card: Dict[str, Any], side: str) -> List[str]:
         raise DumpError(
             "Cannot check the pair: no %s dump was named. Hand --%s, or fill dumps.%s.path of the task card." % (side, side, side)
         )
-    return [str(Path(args.workdir) / str(path))]
+    return [str(path)]
 
 
 def _summary(told: Any, lang: str) -> List[str]:

@@ -6,6 +6,7 @@ place (the fused add + norm of vLLM and SGLang) shows its results there.
 """
 
 import json
+import math
 import operator
 import os
 import struct
@@ -18,6 +19,7 @@ from .units import Record, Unit, tensor_path
 
 PRE_CALL, POST_CALL, UNKNOWN = "pre_call", "post_call", "unknown"
 _SUMMED = {"bfloat16", "float16", "float32"}
+_HALF_OVERFLOWS = 65520.0  # from here on float16 rounds to infinity
 _ENOUGH = 1 << 16  # elements that agree in every bit: a sum
 
 
@@ -156,10 +158,7 @@ def _rounded_sum(a: "array[float]", b: "array[float]", dtype: str) -> bytes:
     if dtype == "bfloat16":
         bits = array("I", total.tobytes())
         return array("H", [(one + 0x7FFF + ((one >> 16) & 1)) >> 16 & 0xFFFF for one in bits]).tobytes()
-    try:
-        return struct.pack("<%de" % len(total), *total)
-    except OverflowError:
-        return b""  # beyond float16: no evidence
+    return struct.pack("<%de" % len(total), *(math.copysign(math.inf, one) if abs(one) >= _HALF_OVERFLOWS else one for one in total))
 
 
 def _values(data: bytes, dtype: str) -> "array[float]":

@@ -11,6 +11,7 @@ from dump_collection.dump_check import modules
 
 MOST = 1 << 20  # ids in one vector
 CODES = {"int64": "q", "int32": "i", "int16": "h", "uint8": "B", "int8": "b"}
+MASKS = {**CODES, "bool": "?"}
 _COUNTS_UP = 0.7  # share of steps of one from which a vector is positions; padding repeats one value
 
 
@@ -70,12 +71,12 @@ def _module(entry: str) -> Tuple[str, ...]:
 
 
 def values_of(unit: Unit, record: Record) -> Optional[Tuple[int, ...]]:
-    """A recorded tensor of integers, flat; None where it was not saved, cannot be read, or is too large for ids."""
+    """A recorded tensor of integers or truth values, flat; None where it was not saved, cannot be read, or is too large for ids."""
     try:
         tensor = pt_archive.read_header(tensor_path(unit, record))
-        if tensor.dtype not in CODES or tensor.elements > MOST:
+        if tensor.dtype not in MASKS or tensor.elements > MOST:
             return None
-        return struct.unpack("<%d%s" % (tensor.elements, CODES[tensor.dtype]), pt_archive.read_bytes(tensor))
+        return struct.unpack("<%d%s" % (tensor.elements, MASKS[tensor.dtype]), pt_archive.read_bytes(tensor))
     except DumpError:
         return None  # the check of the files names it
 

@@ -5,7 +5,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from msprobe_files.units import Record, Unit
 
 from dump_collection.dump_check import embedding, modules
-from dump_collection.dump_check.embedding import CODES, MOST, counts_up, elements, values_of
+from dump_collection.dump_check.embedding import CODES, MASKS, MOST, counts_up, elements, values_of
 
 
 class Vector(NamedTuple):
@@ -17,12 +17,16 @@ class Vector(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """One forward of a unit: the ids that entered its embedding, the positions beside them, and the embedding's output."""
+    """One forward of a unit: the ids that entered its embedding, the positions beside them, and the embedding's output.
+
+    ``masked``: tokens that a recorded attention mask of one value a token leaves out.
+    """
 
     unit: Unit
     ids: Vector
     positions: Optional[Vector]
     output: Record
+    masked: int
 
 
 def forwards_of(unit: Unit) -> Tuple[Forward, ...]:
@@ -33,13 +37,13 @@ def forwards_of(unit: Unit) -> Tuple[Forward, ...]:
     calls = calls[: max(1, most)] if most else calls
     order = {entry: at for at, entry in enumerate(unit.entries)}
     edges = [order[call.entry] for call in calls[1:]] + [len(order)]
-    taken = [record for record in unit.records() if record.category in ("input", "kwargs") and record.dtype in CODES and record.shape]
+    taken = [record for record in unit.records() if record.category in ("input", "kwargs") and record.dtype in MASKS and record.shape]
     found, start = [], 0
     for call, stop in zip(calls, edges):
         ids = _vector(unit, call.ids)
         if ids is not None:
             inside = [record for record in taken if start <= order[record.entry] < stop]
-            found.append(Forward(unit, ids, _positions(unit, ids, inside), call.output))
+            found.append(Forward(unit, ids, _positions(unit, ids, inside), call.output, _masked(unit, ids, inside)))
         start = stop
     return tuple(found)
 
@@ -57,10 +61,11 @@ def _positions(unit: Unit, ids: Vector, inside: Sequence[Record]) -> Optional[Ve
     unnamed arguments, then the one that most modules take.
     """
     count = len(ids.values)
-    sizes = {count, 3 * count, count // ids.rows}
+    sizes = {count, 3 * count, 4 * count, count // ids.rows}
     fits: List[Vector] = []
     for record in inside:
-        vector = _vector(unit, record) if elements(record) in sizes and elements(record) <= MOST else None
+        fitting = record.dtype in CODES and elements(record) in sizes and elements(record) <= MOST
+        vector = _vector(unit, record) if fitting else None
         values = _one_each(vector, ids) if vector is not None else ()
         if len(values) == count and values != ids.values and (_is_called_position(record) or counts_up(values)):
             fits.append(Vector(record, values, ids.rows))
@@ -75,11 +80,21 @@ def _positions(unit: Unit, ids: Vector, inside: Sequence[Record]) -> Optional[Ve
     return min(fits, key=rank, default=None)
 
 
+def _masked(unit: Unit, ids: Vector, inside: Sequence[Record]) -> int:
+    """Zeros of an attention mask with one value a token; a mask of token pairs says it of each token anew and is not read."""
+    for record in inside:
+        if "attention_mask" in _argument(record) and elements(record) == len(ids.values):
+            values = values_of(unit, record) or ()
+            if set(values) <= {0, 1}:
+                return sum(value == 0 for value in values)
+    return 0
+
+
 def _one_each(vector: Vector, ids: Vector) -> Tuple[int, ...]:
     """A value for each id of what may be positions; other lengths come back as they are."""
     count = len(ids.values)
-    if vector.rows == 3 and len(vector.values) == 3 * count:
-        return vector.values[:count]  # rotation in three directions: text counts alike in all
+    if vector.rows in (3, 4) and len(vector.values) == vector.rows * count:
+        return vector.values[:count]  # rotation in three directions, perhaps with the plain count first: text counts alike in all
     if ids.rows > 1 and len(vector.values) * ids.rows == count:
         return vector.values * ids.rows  # one row for the whole batch
     return vector.values

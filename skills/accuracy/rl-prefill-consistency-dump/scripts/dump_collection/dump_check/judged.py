@@ -13,12 +13,16 @@ from dump_collection.dump_check.warm_up import zeros_of
 
 
 class Judged(NamedTuple):
-    """``units``: what is judged of a side, and their ``forwards``; ``rivals``: units of a step and rank that nothing tells apart."""
+    """``units``: what is judged of a side, and their ``forwards``.
+
+    ``rivals``: units of a step and rank that nothing tells apart; ``asleep``: units of zeros, left aside.
+    """
 
     side: Side
     units: Tuple[Unit, ...]
     forwards: Tuple[Forward, ...]
     rivals: Tuple[Unit, ...]
+    asleep: Tuple[Unit, ...]
 
     @property
     def label(self) -> str:
@@ -39,22 +43,23 @@ class Pair(NamedTuple):
 
 def judge(train: Side, infer: Side) -> Pair:
     """Choose what is judged on each side by the token ids; without them the first step that holds anything."""
-    cuts = tuple(cuts_of(_awake(side)) for side in (train, infer))
+    awake = [_awake(side) for side in (train, infer)]
+    cuts = [cuts_of(units) for units in awake]
     found = match(cuts[0], cuts[1])
-    sides = [_judged(_awake(side), found, own)._replace(side=side) for side, own in zip((train, infer), cuts)]
+    sides = [_judged(side, units, found, own) for side, units, own in zip((train, infer), awake, cuts)]
     return Pair(sides[0], sides[1], found)
 
 
-def _awake(side: Side) -> Side:
-    """A side without the units of zeros, where others are left."""
-    units = tuple(unit for unit in side.usable if not zeros_of(unit).most)
-    return side._replace(units=units) if units else side
+def _awake(side: Side) -> Tuple[Unit, ...]:
+    """The usable units without those of zeros, where others are left."""
+    return tuple(unit for unit in side.usable if not zeros_of(unit).most) or side.usable
 
 
-def _judged(side: Side, found: Optional[Match], cuts: Tuple[Cut, ...]) -> Judged:
+def _judged(side: Side, awake: Tuple[Unit, ...], found: Optional[Match], cuts: Tuple[Cut, ...]) -> Judged:
+    asleep = tuple(unit for unit in side.usable if not any(unit is one for one in awake))
     if found is None:
-        first = [unit for unit in side.usable if unit.place.step == side.usable[0].place.step]
-        return Judged(side, tuple(first), _forwards(first, cuts), _rivals(first))
+        first = [unit for unit in awake if unit.place.step == awake[0].place.step]
+        return Judged(side, tuple(first), _forwards(first, cuts), _rivals(first), asleep)
     own = found.sequence(side.label)
     chosen: List[Unit] = []
     for part in own.parts:
@@ -65,10 +70,10 @@ def _judged(side: Side, found: Optional[Match], cuts: Tuple[Cut, ...]) -> Judged
     same = {id(cut.forward.unit) for cut in cuts if any(piece.ids in parts for piece in cut.pieces)}
     # A later pipeline stage sees no ids; it belongs to the step. A replica with other tokens does not.
     units = [
-        unit for unit in side.usable
+        unit for unit in awake
         if unit.place.step in steps and (id(unit) in same or (id(unit) not in held and not embedding.calls_of(unit)))
     ]  # fmt: skip
-    return Judged(side, tuple(units), _forwards(units, cuts), _rivals(units))
+    return Judged(side, tuple(units), _forwards(units, cuts), _rivals(units), asleep)
 
 
 def _forwards(units: List[Unit], cuts: Tuple[Cut, ...]) -> Tuple[Forward, ...]:

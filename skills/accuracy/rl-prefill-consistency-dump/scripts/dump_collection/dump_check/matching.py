@@ -3,10 +3,11 @@
 import struct
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from msprobe_files.units import Unit
+
 from dump_collection.dump_check import pieces
 from dump_collection.dump_check.integers import Forward, forwards_of
 from dump_collection.dump_check.pieces import Cut, Piece
-from dump_collection.dump_check.sides import Side
 
 
 class Tokens(NamedTuple):
@@ -52,9 +53,9 @@ class Match(NamedTuple):
         return next(cut for side in self.cuts for cut in side if cut.forward is forward)
 
 
-def cuts_of(side: Side) -> Tuple[Cut, ...]:
-    """The forwards of all units of a side, each as its sequences."""
-    return tuple(pieces.cut(forward) for unit in side.usable for forward in forwards_of(unit))
+def cuts_of(units: Sequence[Unit]) -> Tuple[Cut, ...]:
+    """The forwards of units, each as its sequences."""
+    return tuple(pieces.cut(forward) for unit in units for forward in forwards_of(unit))
 
 
 def match(train: Sequence[Cut], infer: Sequence[Cut]) -> Optional[Match]:

@@ -101,9 +101,8 @@ def _not_warm_up(judged: Judged) -> Finding:
     ids = [forward.ids.values for forward in judged.forwards]
     if ids and all(len(values) > 1 and len(set(values)) == 1 for values in ids):
         return False, word("warm_up_ids", side=judged.label, rows=len(ids[0]))
-    aside = [unit for unit in judged.side.usable if not any(unit is one for one in judged.units) and zeros_of(unit).most]
-    if aside:
-        return True, word("warm_up_aside", side=judged.label, units=[shown(unit.place) for unit in aside], zero=zero, of=of)
+    if judged.asleep:
+        return True, word("warm_up_aside", side=judged.label, units=[shown(unit.place) for unit in judged.asleep], zero=zero, of=of)
     return True, word("not_zero", side=judged.label, zero=zero, of=of)
 
 

@@ -68,10 +68,10 @@ def unasked_because(pair: Pair) -> Optional[Any]:
             return word("nothing_to_look_at", side=judged.label)
         if all_warm_up(judged.units):
             return word("warm_up_alone", side=judged.label)
-    for judged in pair.both if pair.match is not None else ():
-        own, other = pair.match.sequence(judged.label), pair.match.other(judged.label)  # type: ignore[union-attr]
-        if _repeats(own.ids) and not _repeats(other.ids):
-            return word("warm_up_alone", side=judged.label)
+    if pair.match is not None:
+        for label in ("train", "infer"):
+            if _repeats(pair.match.sequence(label).ids) and not _repeats(pair.match.other(label).ids):
+                return word("warm_up_alone", side=label)
     return None
 
 
@@ -94,6 +94,7 @@ def _tail(found: Match, label: str) -> Tail:
     requests = [piece for piece in pieces if not piece.constant or any(piece is part for part in own.parts)]
     padding = sum(cut.padding for cut in cuts) + sum(len(piece.ids) for piece in pieces if not any(piece is one for one in requests))
     padding += sum(len(ids) for ids in (() if cached else before, after) if _repeats(ids))
+    padding = max(padding, sum(cut.forward.masked for cut in cuts))
     others = sum(len(piece.ids) for piece in requests if not any(piece is part for part in own.parts))
     rows = sum(len(cut.forward.ids.values) for cut in cuts) - others
     parted = len({id(cut.forward) for cut in cuts})
