@@ -202,6 +202,18 @@ def test_a_second_record_counts_the_later_work_as_ours(case: Case) -> None:
     assert [change["restored"] for change in case.changes()] == [True, False], "an edit after restoring is a change of its own"
 
 
+def test_a_diff_before_the_edit_announces_nothing_else(case: Case) -> None:
+    """A file looked at too early: its digest is that of before, and the edit that follows is still ours."""
+    actor = case.tree / "verl/actor.py"
+    case.record(actor)
+    assert "untouched" in case.run("diff").stdout
+    assert case.changes()[0]["after"] == {"digest": _sha(ACTOR)}
+    actor.write_bytes(b"edited\n")
+    assert "edited, +1" in case.run("diff").stdout
+    case.run("restore")
+    assert content(case.tree) == case.before
+
+
 def test_what_nobody_recorded_is_never_deleted(case: Case) -> None:
     """A folder that came with a created file stays while other files are in it, and the gate says so."""
     made = case.tree / "new" / "hook.py"

@@ -63,16 +63,19 @@ class _Model:
         self.sealed: dict[str, Any] = {}
 
     def see(self, now: dict[str, Any]) -> None:
-        """A diff: an edit is ours from now on as it is; what was seen before stays, unless the file is gone."""
+        """A diff: an edit is ours from now on as it is; what was seen before stays, unless the file is as before or gone."""
         for name, before in self.before.items():
-            if now[name] != before and (now[name] is None or name not in self.sealed):
+            if now[name] == before and before is not None:
+                self.sealed.pop(name, None)
+            elif now[name] != before and (now[name] is None or name not in self.sealed):
                 self.sealed[name] = now[name]
 
     def may_restore(self, name: str, now: Any) -> bool:
         seen = self.sealed.get(name, "no diff yet")
         if now == self.before[name] or now is None or seen == "no diff yet":
             return True
-        return seen is not None and seen[1] == now[1]
+        before = self.before[name]
+        return seen is not None and seen[1] in (now[1], before and before[1])
 
 
 # somebody edits after the diff; somebody makes anew what we deleted; a file of ours is replaced by a link

@@ -83,6 +83,7 @@ def test_an_override_filters_neither_step_nor_rank(tmp_path: Path) -> None:
         ({"dump_path": "{src}/out"}, "lies in the source folder"),
         ({"load_path": "{src}/step0"}, "Give the folder above stepN"),
         ({"load_path": "{src}/none"}, "there is no such folder"),
+        ({"steps": (0, 3)}, "Cannot override step 3 from .*: it holds step0"),
         ({"purpose": "full"}, "are for override"),
         ({"dump_path": None}, "msprobe needs a folder to dump to"),
     ],

@@ -36,7 +36,7 @@ def diff(workdir: Path) -> Tuple[Seen, ...]:
                 continue
             here = store.state_of(ledger.where(change.path))
             state = standing(change, here)
-            if state == EDITED:
+            if state == EDITED or (state == UNTOUCHED and here.digest is not None):
                 change = changed[change.id] = _sealed(ledger, change, here, workdir)
             patch = _patch(ledger, change, here, workdir)
             added, removed = (sum(line.startswith(sign) and not line.startswith(3 * sign) for line in patch) for sign in "+-")
@@ -49,7 +49,7 @@ def diff(workdir: Path) -> Tuple[Seen, ...]:
 def standing(change: Change, here: State) -> str:
     """Whether what lies there is still as before, our edit, or somebody's later work.
 
-    As long as no diff was made, every change is taken for the edit that was announced: a kill in the middle of it must
+    As long as no diff saw an edit, every change is taken for the one that was announced: a kill in the middle of it must
     not shut the way back.
     """
     if here.is_as(change.before):
@@ -58,7 +58,8 @@ def standing(change: Change, here: State) -> str:
         return CHANGED_SINCE
     if here.what == ABSENT:
         return EDITED
-    if change.kind == DELETED or change.after not in (None, here.digest):
+    unedited = None if change.before is None else change.before.digest
+    if change.kind == DELETED or change.after not in (None, unedited, here.digest):
         return CHANGED_SINCE
     return EDITED
 
@@ -66,7 +67,7 @@ def standing(change: Change, here: State) -> str:
 def _sealed(ledger: Ledger, change: Change, here: State, workdir: Path) -> Change:
     if here.what == ABSENT:
         return change._replace(after=None, kind=DELETED)
-    if change.after is None:
+    if here.digest != change.after:
         store.keep(ledger.where(change.path), workdir)
     return change._replace(after=here.digest, kind=CREATED if change.before is None else MODIFIED)
 

@@ -33,7 +33,7 @@ class Before(NamedTuple):
 class Change(NamedTuple):
     """One file. ``path``: root's label, then the path below it; ``before`` None: there was no file.
 
-    ``after``: the digest that `diff` saw, None as long as an edit may be under way (and of a deleted file).
+    ``after``: the digest that `diff` saw, None before it (and of a deleted file).
     ``folders``: folders that were not there either. ``kept``: left as it stands, at the user's word.
     """
 

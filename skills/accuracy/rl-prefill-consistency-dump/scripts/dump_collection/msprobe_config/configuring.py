@@ -174,7 +174,7 @@ def _load(wanted: Wanted) -> "Optional[overriding.Loaded]":
     source = os.path.realpath(wanted.load_path)
     if wanted.dump_path is not None and (os.path.realpath(wanted.dump_path) + "/").startswith(source + "/"):
         raise DumpError("Cannot dump to %s: it lies in the source folder of the override. Name another." % wanted.dump_path)
-    return overriding.load_section(wanted.load_path, wanted.load_modules, wanted.dump_after_load)
+    return overriding.load_section(wanted.load_path, wanted.load_modules, wanted.dump_after_load, wanted.steps)
 
 
 # --- what is warned of ---
@@ -198,12 +198,13 @@ def _of_frameworks(wanted: Wanted) -> Iterator[str]:
                 % wanted.release.text
             )
         yield "vllm-ascend dumps with --enforce-eager alone in this form, and not at all with VLLM_USE_V2_MODEL_RUNNER=1"
+        yield "weights in FRACTAL_NZ have neither a file nor statistics: set VLLM_ASCEND_ENABLE_NZ=0"
     elif wanted.side == "infer" and "vllm" in given:
         yield "vLLM has no msprobe of its own: put the debugger around execute_model of model runner V1, with --enforce-eager"
     if wanted.side == "infer" and "sglang" in given:
         yield (
             "SGLang 0.5.11 or newer; where it cannot import msprobe it only warns and dumps nothing. Health requests are steps, too: "
-            "set SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=0"
+            "set SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=0. With data parallelism see that each rank has a folder of its own"
         )
 
 

@@ -21,14 +21,21 @@ class Loaded(NamedTuple):
     warnings: Tuple[str, ...]
 
 
-def load_section(path: str, modules: Sequence[str], dump_after_load: bool) -> Loaded:
-    """The section for a source folder and entries of the target.
+def load_section(path: str, modules: Sequence[str], dump_after_load: bool, steps: Sequence[int]) -> Loaded:
+    """The section for a source folder and entries of the target, which runs ``steps``.
 
     ``step`` and ``rank`` stay empty: they filter the running step and rank, and with ``dump_after_load`` false a step that
     is not the first is never overridden (26.2.0). Raises DumpError where msprobe would stop, or would not override.
     """
     source = os.path.realpath(path)
     folders = _unit_folders(source, path)
+    held = {os.path.relpath(folder, source).partition(os.path.sep)[0] for folder, _ in folders}
+    lacking = [step for step in steps if "step%d" % step not in held]
+    if lacking:
+        raise DumpError(
+            "Cannot override step %d from %s: it holds %s. Give the step that runs by --step, or make the source folder for it."
+            % (lacking[0], path, ", ".join(sorted(held)))
+        )
     warnings: List[str] = []
     for entry in modules:
         found = _ENTRY.match(entry)

@@ -84,7 +84,7 @@ def _fp8(release: Release) -> str:
 def _mix(release: Release) -> Iterator[str]:
     yield (
         "level mix replaces functions such as F.silu by wrapped ones: references taken before fail identity checks. Build the debugger "
-        "before the model, and look functions up when they are called"
+        "before the model, and look functions up when they are called. On an NPU set NPU_ASD_ENABLE=0, else functions are lost"
     )
     if not release.is_before(26, 0):
         yield "level mix records no views, casts and transposes (risk_level FOCUS, the default from 26.0 on)"
