@@ -151,6 +151,7 @@ def test_a_quote_may_be_a_text_with_its_prompt_sign(done: Collected) -> None:
         {"command": "grep -n compute_log_prob actor.py", "output": "actor.py:4:def compute_log_prob(data):"},
         "trainer/actor.py:4 compute_log_prob",
         "to add: get_prompts_only_batch in actor.py",
+        "要加：actor.py 里的 get_prompts_only_batch",
     ],
 )
 def test_a_place_may_be_written_as_grep_prints_it(done: Collected, value: Any) -> None:

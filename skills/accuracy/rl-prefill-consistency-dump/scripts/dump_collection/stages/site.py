@@ -12,7 +12,7 @@ PLACES = {
     "main_forward": "the main log_prob forward",
     "request_id": "what ties a dump step to a request",
 }
-_TO_ADD = "to add"
+_TO_ADD = ("to add", "要加")
 
 
 def gate(work: Workdir) -> Missing:
