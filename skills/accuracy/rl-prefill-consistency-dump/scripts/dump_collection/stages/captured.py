@@ -70,7 +70,7 @@ def _associated(work: Workdir) -> Missing:
             what = "several dumps have" if places else "no dump has"
             yield "%s: association: on %s %s step %d and rank %d" % (CARD, side, what, *found.units[side]), work.mend(7)
             return
-        cuts.append(matching.cuts_of(sides.read_side(side, [places[0].folder])))
+        cuts.append(matching.cuts_of(sides.read_side(side, [places[0].folder]).usable))
     fit = matching.match(cuts[0], cuts[1])
     if fit is None and found.by == "token_ids":
         yield "%s: association: a dump records no token ids to compare" % CARD, "Tie the dumps by request_id; " + work.mend(7)
