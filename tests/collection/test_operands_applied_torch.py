@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from dump_collection.override import tensors
+from dump_collection.override.instruction import Input, Module
+from dump_collection.override.plan import Planned
+from dumping import of, write_unit
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msprobe_files import operands
+from msprobe_files import operands, pt_archive
 
 
 @st.composite
@@ -67,3 +71,18 @@ def test_ops_do_what_numpy_does(chain: tuple[np.ndarray[Any, Any], list[dict[str
         value = tensors.applied(value, op, torch)
     assert tuple(value.shape) == wanted.shape == operands.shape_after(operand.sources[0].steps or (), start.shape)
     assert np.array_equal(value.numpy(), wanted)
+
+
+def test_a_sum_is_rounded_after_each_addition_from_left_to_right(tmp_path: Path) -> None:
+    """In bfloat16 256 + 1 is 256, so 256 + 1 - 256 is 0 and 1 - 256 + 256 is 1; at once it would be 1 both times."""
+    entries = {
+        f"Module.{name}.A.forward.0": {"output": [of([value], "bfloat16")]} for name, value in (("a", 256.0), ("b", 1.0), ("c", -256.0))
+    }
+    dumped = write_unit(tmp_path / "train", entries)
+    for order, wanted in (("abc", 0.0), ("bca", 1.0)):
+        sources = [{"name": f"Module.{name}.A.forward.0.output.0", "steps": []} for name in order]
+        asked = Input("", "input", "0", operands.parse({"sources": sources, "combine": "sum"}), (1,), "bfloat16")
+        headers = tuple(pt_archive.read_header(str(dumped / "dump_tensor_data" / (source["name"] + ".pt"))) for source in sources)
+        file = tmp_path / "out" / order
+        tensors.write(Planned("", 0, Module("", "", None, (asked,)), asked, headers), str(file))
+        assert torch.load(file, weights_only=True).tolist() == [wanted]

@@ -286,9 +286,22 @@ def test_the_task_card_tells_the_version_where_the_dump_does_not(case: Case) -> 
     assert case.apply(good(), "--dry-run", "--workdir", case.folder).returncode == 0
 
 
+def bare(case: Case, *more: str) -> subprocess.CompletedProcess[str]:
+    """The command by an interpreter that has nothing installed, but what lies in ``site`` of the case."""
+    arguments = [
+        "--instruction", str(write(case.folder, good())), "--source-dump", str(case.source), "--target-dump", str(case.target),
+        "--output-dir", str(case.folder / "round1"), *more,
+    ]  # fmt: skip
+    script, paths = str(COLLECTION / "apply_stub_instruction.py"), [str(case.folder / "site"), str(COLLECTION)]
+    code = (
+        f"import runpy, sys; sys.path[:0] = {paths!r}; sys.argv = {[script, *arguments]!r}; runpy.run_path({script!r}, run_name='__main__')"
+    )
+    return subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(("made", "code"), [("none", 0), ("without", 2), ("with", 0)])
 def test_the_msprobe_that_is_installed_is_looked_at_last(case: Case, made: str, code: int) -> None:
-    """In a folder of its own in place of what is installed here; it is not imported: a broken one would end the command."""
+    """It is not imported: a broken one would end the command."""
     package = case.folder / "site/msprobe"
     if made != "none":
         package.mkdir(parents=True)
@@ -297,18 +310,22 @@ def test_the_msprobe_that_is_installed_is_looked_at_last(case: Case, made: str, 
         loader = package / "pytorch/dump/module_load/tensor_loader.py"
         loader.parent.mkdir(parents=True)
         loader.touch()
-    arguments = [
-        "--instruction", str(write(case.folder, good())), "--source-dump", str(case.source), "--target-dump", str(case.target),
-        "--output-dir", str(case.folder / "round1"), "--dry-run",
-    ]  # fmt: skip
-    script = COLLECTION / "apply_stub_instruction.py"
-    paths = [str(case.folder / "site"), str(COLLECTION)]
-    code_of = f"import runpy, sys; sys.path[:0] = {paths!r}; sys.argv = {[str(script), *arguments]!r}; "
-    code_of += f"runpy.run_path({str(script)!r}, run_name='__main__')"
-    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code_of], capture_output=True, text=True, check=False)
+    ran = bare(case, "--dry-run")
     assert ran.returncode == code, ran.stderr
     assert ("nothing here tells which msprobe" in ran.stderr) == (made == "none")
     assert ("has no pytorch/dump/module_load/tensor_loader.py" in ran.stderr) == (made == "without")
+
+
+def test_without_torch_nothing_is_prepared_and_nothing_judged(case: Case) -> None:
+    """A round that cannot be looked at is not one without effect."""
+    ran = bare(case)
+    assert (ran.returncode, ran.stdout, (case.folder / "round1").exists()) == (2, "", False)
+    assert "torch is not installed here. Run this where the model runs" in ran.stderr
+    (case.folder / "round1").mkdir()
+    (case.folder / "round1/stub_outcome.json").write_text("{}")
+    ran = bare(case, "--verify", str(case.target))
+    assert (ran.returncode, "torch is not installed here" in ran.stderr) == (2, True)
+    assert (case.folder / "round1/stub_outcome.json").read_text() == "{}"
 
 
 # --- words ---

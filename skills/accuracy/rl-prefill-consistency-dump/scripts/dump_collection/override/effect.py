@@ -41,6 +41,7 @@ def verify(instruction: Instruction, place: Round, new: Recorded, earlier: Optio
     ``earlier``: the target's dump of before, which tells a value that was kept.
     Raises DumpError where the new dump is the earlier one or the source folder, and nothing is proven by it.
     """
+    tensors.torch_here()  # without it a file would seem unreadable, and the round not effective
     outcome = outcomes.read(place.outcome)
     if outcome["instruction"]["digest"] != instruction.digest:
         raise DumpError("Cannot verify: %s was prepared from another instruction. Prepare the round again." % place.outcome)

@@ -27,16 +27,23 @@ def torch_here() -> Any:
     try:
         import torch
     except ImportError:
-        raise DumpError("Cannot prepare tensors: torch is not installed here. Run this where the model runs, or install torch.") from None
+        raise DumpError(
+            "Cannot read or write tensors: torch is not installed here. Run this where the model runs, or install torch."
+        ) from None
     return torch
 
 
 def write(planned: Planned, path: str) -> None:
-    """Make one file's tensor and save it, contiguous, as msprobe saves its own."""
+    """Make one file's tensor and save it, contiguous, as msprobe saves its own. Raises DumpError where the disk does not take it."""
     torch = torch_here()
     made = _made(planned, torch).contiguous().clone()
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    torch.save(made, path)
+    try:
+        torch.save(made, path)
+    except RuntimeError as error:  # what torch's zip writer raises on a full disk
+        raise DumpError(
+            "Cannot write %s: %s. Free the disk, or choose another --output-dir." % (path, str(error).splitlines()[0])
+        ) from None
 
 
 def _made(planned: Planned, torch: Any) -> Any:
