@@ -32,10 +32,12 @@ _ARCHITECTURES: dict[str, Any] = {"train": arch_trainer, "infer": arch_engine}
 def dump(request: dict[str, Any]) -> None:
     """One prefill of one side, recorded under ``out``: ``out``/step0/proc<pid>. msprobe's configuration lies beside, in ``out``.json."""
     out = Path(request["out"])
-    options = {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
+    options: dict[str, Any] = {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
     config = out.with_name(f"{out.name}.json")
     manner = request.get("manner", "clean")
     task = manners.TASKS.get(manner, "tensor")
+    if manner == "sliced":
+        options["slice"] = [{"dim": dim, "size": weights.TOKENS + 1, "begin": 0, "end": weights.TOKENS} for dim in (0, 1)]
     config.write_text(json.dumps({"task": task, "level": "L0", "dump_path": str(out), "rank": [], "step": [], task: options}))
     debugger = PrecisionDebugger(config_path=str(config))
     with torch.no_grad():
@@ -47,6 +49,8 @@ def dump(request: dict[str, Any]) -> None:
             arithmetic.store_in(getattr(torch, request["stored"]))
             module, on = _MODELS[request["side"]], Switches(tuple((name, layer) for name, layer in request["on"]))
             model, prompt = module.Qwen2ForCausalLM(on), weights.prompt(on)
+        if manner == "sliced":
+            prompt = torch.cat([prompt[0], prompt[0][:1]]), torch.cat([prompt[1], prompt[1][-1:] + 1])
         warm_up = [part.new_zeros(2 * len(part)) for part in prompt]
         manners.record(manner, debugger, model, lambda: module.run(model, *prompt), lambda: module.run(model, *warm_up))
 

@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import Any, Literal
 
 Manner = Literal[
-    "clean", "not_started", "nothing_ran", "only_step1", "twice", "killed", "raises", "verl", "warmed_up", "only_warm_up", "statistics"
+    "clean", "not_started", "nothing_ran", "only_step1", "twice", "killed", "raises", "verl", "warmed_up", "only_warm_up",
+    "statistics", "sliced",
 ]  # fmt: skip
 TASKS: dict[str, str] = {"statistics": "statistics"}  # manner -> msprobe's task, where it is not tensor
 
@@ -25,6 +26,7 @@ def record(manner: Manner, debugger: Any, model: Any, prefill: Callable[[], None
     ``killed``       SIGKILL after the last layer           ``raises``        an exception before the last layer, then a normal exit
     ``verl``         a module named verl was imported       ``warmed_up``     zeros run as step 0, the prefill is step 1
     ``only_warm_up`` zeros run as step 0, then nothing      ``statistics``    msprobe's task of that name
+    ``sliced``       the prompt and one token more, which msprobe cuts off (``toys.dumper``)
     """
     if manner == "verl":
         sys.modules["verl"] = ModuleType("verl")

@@ -82,7 +82,10 @@ def _not_killed(judged: Judged) -> Finding:
     killed = [unit for unit in judged.side.units if unit.entries and (unit.killed or not unit.order_known)]
     graph = [unit for unit in killed if os.path.basename(unit.place.folder).startswith("pid")]
     killed = [unit for unit in killed if not any(unit is other for other in graph)]
-    if killed and not usable:
+    steps, ranks = {unit.place.step for unit in judged.units}, {unit.place.rank for unit in judged.units}
+    if usable:  # an earlier run beside a whole one does no harm; another rank of the judged step is missed
+        killed = [unit for unit in killed if unit.place.step in steps and unit.place.rank not in ranks]
+    if killed:
         where = [shown(unit.place) for unit in killed]
         kind = "killed" if all(unit.place.has_json for unit in killed) else "no_dump_json"
         return False, word(kind, side=judged.label, units=where, n=sum(len(list(unit.records())) for unit in killed))
