@@ -16,10 +16,16 @@ from dump_collection.ledger import changes, recording, restoring, store, verifyi
 from dump_collection.ledger.records import Before
 from trees import ACTOR, content, make_tree
 
-# What changes a file or makes it durable; a kill comes before the call, so the one before it has just ended.
+# What changes a file; a kill comes before the call, so the one before it has just ended.
 _WRITING = {
-    "write", "flush", "fsync", "ftruncate", "fchmod", "chmod", "open", "close", "replace", "unlink", "mkdir", "rmdir", "symlink", "mkstemp",
+    "write", "flush", "ftruncate", "fchmod", "chmod", "open", "close", "replace", "unlink", "mkdir", "rmdir", "symlink", "mkstemp",
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _no_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process loses nothing that it has written: only a power cut would, and waiting makes hundreds of runs slow."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 def _forked(work: Callable[[], object], kill_at: int) -> bool:
@@ -99,7 +105,7 @@ def test_a_kill_at_any_write_is_mended_by_restoring(stage: str, tmp_path: Path) 
         assert content(tree) == before
         assert not verifying.verify(work, []).gaps
         shutil.rmtree(tmp_path / f"{at}")
-    assert at > {"record": 50, "diff": 40, "restore": 60, "verify": 9}[stage.partition(" ")[0]], (
+    assert at > {"record": 40, "diff": 30, "restore": 50, "verify": 7}[stage.partition(" ")[0]], (
         "the command was not killed where it writes"
     )
 

@@ -268,6 +268,8 @@ def test_a_disk_without_room_refuses_unless_told_otherwise(tmp_path: Path, monke
     with pytest.raises(DumpError, match=r"the dump takes about 1\.\d GiB and the disk of .*Free the disk, name another"):
         configuring.make(ask, model, allow_full_disk=False)
     assert any("the dump takes about" in line for line in configuring.make(ask, model, allow_full_disk=True).warnings)
+    native = ask._replace(dump_path=None, frameworks=("verl",))
+    assert any("see that its disk has room" in line for line in configuring.make(native, model, allow_full_disk=False).warnings)
     assert configuring.make(ask._replace(steps=(0, 1)), model._replace(ranks=2), allow_full_disk=True).estimate == dump_size.Estimate(
         4 * size.size, 4 * size.files
     )

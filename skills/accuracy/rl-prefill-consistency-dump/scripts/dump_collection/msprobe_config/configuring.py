@@ -213,7 +213,7 @@ def _of_size(wanted: Wanted, model: Model, estimate: Estimate, allow_full_disk: 
     if not model.shape.dtype_stated:
         found.append("the model's configuration states no dtype that is known here: %d bytes an element were taken" % model.shape.itemsize)
     if wanted.dump_path is None:
-        return found
+        return [*found, "the framework sets the folder: see that its disk has room for %s" % gib(estimate.size)]
     free = dump_size.free_bytes(wanted.dump_path)
     if estimate.size <= free:
         return found
