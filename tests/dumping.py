@@ -1,5 +1,7 @@
 """Small dumps in msprobe's layout, written without torch: dump.json, construct.json and ``.pt`` files like torch.save's."""
 
+from __future__ import annotations
+
 import io
 import json
 import math
@@ -35,7 +37,7 @@ _WIDTHS = {"float64": "<f8", "float32": "<f4", "float16": "<f2"}
 class Tensor(NamedTuple):
     """A tensor to record: its storage as raw elements, and how it views it. ``recorded``: the dtype that dump.json states."""
 
-    storage: "np.ndarray[Any, Any]"
+    storage: np.ndarray[Any, Any]
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None = None
@@ -43,7 +45,7 @@ class Tensor(NamedTuple):
     recorded: str | None = None
 
 
-def of_bits(raw: "np.ndarray[Any, Any]", dtype: str, recorded: str | None = None) -> Tensor:
+def of_bits(raw: np.ndarray[Any, Any], dtype: str, recorded: str | None = None) -> Tensor:
     """A contiguous tensor of raw elements; ``raw`` has its shape."""
     return Tensor(np.ascontiguousarray(raw).reshape(-1), dtype, raw.shape, recorded=recorded)
 
@@ -53,7 +55,7 @@ def of(values: Any, dtype: str = "float32", recorded: str | None = None) -> Tens
     return of_bits(bits(values, dtype), dtype, recorded)
 
 
-def bits(values: Any, dtype: str) -> "np.ndarray[Any, Any]":
+def bits(values: Any, dtype: str) -> np.ndarray[Any, Any]:
     """Raw elements of values that the format holds exactly. Not for float8: hand its codes to `of_bits`."""
     raw = DTYPES[dtype][0]
     if dtype == "bfloat16":
@@ -149,9 +151,12 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 # --- a dump ---
 
-# A record as msprobe would write it, or None, stands for itself: no file is written.
-Slot = Sequence[Tensor | dict[str, Any] | None] | Mapping[str, Tensor | dict[str, Any]]
-Entries = Mapping[str, Mapping[str, Slot]]
+if TYPE_CHECKING:
+    # A record as msprobe would write it, or None, stands for itself: no file is written.
+    Slot = Sequence[Tensor | dict[str, Any] | None] | Mapping[str, Tensor | dict[str, Any]]
+    Entries = Mapping[str, Mapping[str, Slot]]
+else:
+    Slot = Entries = Any
 _SLOTS = {"input": "input_args", "kwargs": "input_kwargs", "output": "output", "parameters": "parameters"}
 
 
@@ -213,14 +218,14 @@ def outputs(tensors: Mapping[str, Tensor | dict[str, Any]]) -> Entries:
 # --- for the comparison ---
 
 
-def side_of(root: Path, label: str, entries: Entries, trace: Any = None) -> "Side":
+def side_of(root: Path, label: str, entries: Entries, trace: Any = None) -> Side:
     """A side of one unit, written and read."""
     from dump_analysis import sides
 
     return sides.open_side(label, [str(write_unit(root / label, entries, trace=trace))])
 
 
-def row_of(name: str, order: int, train: Any = None, infer: Any = None) -> "Row":
+def row_of(name: str, order: int, train: Any = None, infer: Any = None) -> Row:
     """A mapping row between the outputs of two modules of that name, or between operands given as JSON."""
     from dump_analysis.artefacts.semantic_mapping import Row
     from msprobe_files.operands import parse
@@ -233,14 +238,12 @@ def cut(name: str, *steps: Mapping[str, Any]) -> dict[str, Any]:
     return {"sources": [{"name": output_of(name), "steps": list(steps)}], "combine": None}
 
 
-def compared(root: Path, train: Tensor, infer: Tensor) -> "BoundaryResult":
+def compared(root: Path, train: Tensor, infer: Tensor) -> BoundaryResult:
     """What the gate says of two tensors."""
     return compared_all(root, {"a": train}, {"a": infer})[0]
 
 
-def compared_all(
-    root: Path, train: Mapping[str, Any], infer: Mapping[str, Any], rows: "Sequence[Row] | None" = None
-) -> "list[BoundaryResult]":
+def compared_all(root: Path, train: Mapping[str, Any], infer: Mapping[str, Any], rows: Sequence[Row] | None = None) -> list[BoundaryResult]:
     """What the gate says of outputs of the same names, or of the rows given."""
     from dump_analysis import gate
 

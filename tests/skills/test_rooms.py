@@ -33,7 +33,7 @@ FLOOR = {
 # The same for dump_collection; a room's words (`*_words`) stand below the table that gathers them.
 FLOOR_OF_COLLECTION = {
     "msprobe_files": 0,
-    "cli": 1, "files": 1,
+    "cli": 1, "files": 1, "quotes": 1,
     "wording": 2,
     "ledger": 3, "msprobe_config": 3, "dump_check": 3, "override": 3,
     "stages": 5,
