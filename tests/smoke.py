@@ -9,18 +9,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ROOT / "skills/accuracy/rl-consistency-dump-analysis/scripts"
+COLLECTION = ROOT / "skills/accuracy/rl-prefill-consistency-dump/scripts"
 SAMPLE = ROOT / "tests/samples/qwen2-hf-vllm-clean"
 SEVERAL = ROOT / "tests/samples/several/qwen3-megatron_tp2-sglang_tp2-clean"
 WORK = ROOT / ".smoke"
 
 
-def call(name: str, *arguments: str | Path) -> float:
+def call(command: Path, *arguments: str | Path) -> float:
     """Run a command; returns its CPU seconds' stand-in, wall time. Exits with 1 where it fails."""
     start = time.perf_counter()
-    ran = subprocess.run([sys.executable, SCRIPTS / name, *arguments], capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, command, *arguments], capture_output=True, text=True, check=False)
     took = time.perf_counter() - start
     if ran.returncode or "Traceback" in ran.stderr:
-        print(f"{name} {' '.join(map(str, arguments))}: exit {ran.returncode}\n{ran.stdout}{ran.stderr}")
+        print(f"{command.name} {' '.join(map(str, arguments))}: exit {ran.returncode}\n{ran.stdout}{ran.stderr}")
         sys.exit(1)
     return took
 
@@ -33,13 +34,14 @@ def write_card(folder: Path, train: Path, infer: Path) -> None:
     (folder / "task_card.json").write_text(json.dumps(card), encoding="utf-8")
 
 
-def main() -> None:
-    WORK.mkdir(exist_ok=True)
+def analysis() -> dict[str, tuple[str | Path, ...]]:
+    """The commands of the analysis skill, on a sample."""
     shutil.rmtree(WORK / "assembled", ignore_errors=True)
     train, infer, mapping = SAMPLE / "train", SAMPLE / "infer", SAMPLE / "semantic_mapping.json"
     pair = ("--train", train, "--infer", infer)
     several = ("--train", SEVERAL / "train", "--infer", SEVERAL / "infer")
-    calls: dict[str, tuple[str | Path, ...]] = {
+    write_card(WORK / "diagnose", train, infer)
+    return {
         "probe_dump.py": (*pair, "--output", WORK / "probe.json"),
         "assemble_dump.py": (*several, "--output-dir", WORK / "assembled"),
         "propose_mapping.py": (*pair, "--output", WORK / "semantic_mapping.json"),
@@ -49,14 +51,44 @@ def main() -> None:
         "diagnose.py": (*pair, "--mapping", mapping, "--output-dir", WORK / "diagnose"),
         "check_stage.py": ("--stage", "7", "--workdir", WORK / "diagnose"),
     }
-    write_card(WORK / "diagnose", train, infer)
-    commands = {path.name for path in SCRIPTS.glob("*.py")}
+
+
+def collection() -> dict[str, tuple[str | Path, ...]]:
+    """The commands of the collection skill, on a source file of their own and the same sample."""
+    work = WORK / "collection"
+    shutil.rmtree(work, ignore_errors=True)
+    source = work / "source"
+    source.mkdir(parents=True)
+    (source / "actor.py").write_text("pass\n", encoding="utf-8")
+    write_card(work / "workdir", SAMPLE / "train", SAMPLE / "infer")
+    ledger = ("--workdir", work / "workdir", "--root", source, "--stage", "6", "--why", "smoke", source / "actor.py")
+    return {
+        "change_ledger.py": ("record", *ledger),
+        "make_msprobe_config.py": (
+            "--side", "infer", "--purpose", "full", "--framework", "vllm", "--msprobe-version", "26.2.0", "--dump-path", work / "dump",
+            "--output", work / "msprobe_infer.json",
+        ),
+        "check_dump_pair.py": ("--workdir", work / "workdir", "--output", work / "dump_pair_report.json"),
+        "apply_stub_instruction.py": ("--help",),  # needs an instruction, torch and msprobe: its tests run it
+        "check_stage.py": ("--stage", "0", "--workdir", work / "workdir"),
+    }  # fmt: skip
+
+
+def run(folder: Path, calls: dict[str, tuple[str | Path, ...]]) -> None:
+    """Every command of a folder once; fails for one that is not among the calls."""
+    commands = {path.name for path in folder.glob("*.py")}
     if commands != set(calls):
         print(f"commands without a smoke run: {sorted(commands ^ set(calls))}")
         sys.exit(1)
     for name, arguments in calls.items():
-        help_took = min(call(name, "--help") for _ in range(3))
-        print(f"{name:30} {call(name, *arguments):6.2f} s   --help {help_took:.2f} s (aim 0.15)")
+        help_took = min(call(folder / name, "--help") for _ in range(3))
+        print(f"{name:30} {call(folder / name, *arguments):6.2f} s   --help {help_took:.2f} s (aim 0.15)")
+
+
+def main() -> None:
+    WORK.mkdir(exist_ok=True)
+    run(SCRIPTS, analysis())
+    run(COLLECTION, collection())
 
 
 if __name__ == "__main__":
