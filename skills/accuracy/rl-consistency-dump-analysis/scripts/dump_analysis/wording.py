@@ -1136,6 +1136,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "in most other modules {side} computes with {name} {value}",
         "{side} 在其他多数模块中以 {name} {value} 计算",
     ),
+    "replay_function_decides": (
+        "which of the two functions is meant for {operators}: the model's config.json, or the code that it was published with",
+        "{operators} 应当计算哪一个函数：以模型的 config.json 或其发布时的代码为准",
+    ),
     "replay_config_decides": (
         "which {name} is meant: the model's config.json",
         "应当是哪个 {name}：取决于模型的 config.json",
