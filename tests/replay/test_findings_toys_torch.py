@@ -8,6 +8,7 @@ import pytest
 from dump_analysis import pipeline
 from dump_analysis.artefacts.conclusion import Conclusion, Finding
 from laying import Sample
+from running import run_command
 from toys import mapping
 from toys.pairs import Dumped, Toys
 from toys.switches import Side, Switches
@@ -145,3 +146,19 @@ def test_an_embedding_that_one_side_does_not_scale_is_one_finding(toys: Toys, tm
     found = concluded(toys.both(train=Switches((("stream_scaled", 0),))), tmp_path, {"embedding_multiplier": 7.0625})
     (finding,) = of(found, "logic")
     assert (finding.boundary, finding.side, finding.cause.kind) == ("layers.0.input_norm.out", "infer", "replay_not_altered")
+
+
+def test_what_recomputing_covers_keeps_no_equal_pair_undecided(toys: Toys, tmp_path: Path) -> None:
+    """The trainer rotates outside modules and the engine records no head: both follow from what is around them. Without replay, nothing
+    says so."""
+    dumped, out = toys.both(), tmp_path / "out"
+    ran = run_command("diagnose.py", "--train", dumped.train, "--infer", dumped.infer, "--output-dir", out, "--exit-code")
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads((out / pipeline.CONCLUSION).read_text())
+    assert (found["overall"], found["consistency"], found["would_decide"]) == ("evidence_missing", "consistent", [])
+    assert found["summary"][0]["kind"] == "sum_exact_covered"
+    assert found["evidence_missing"] != []
+    assert all(gap["covered_by"] for gap in found["evidence_missing"])
+    (out / pipeline.REPLAY).unlink()
+    alone, _ = pipeline.conclude_step(out, out / pipeline.CONCLUSION, {})
+    assert (alone.consistency, alone.summary[0].kind) == ("undecided", "sum_exact_gaps")

@@ -94,8 +94,17 @@ def _consistency(
         return "inconsistent"
     if results.overall == "exact":
         return "undecided" if weights.differing or cut_short or findings else "consistent"
+    if left:
+        return "undecided"
+    if _equal_but_for_gaps(results):
+        return "undecided" if findings else "consistent"
     rounding = bool(findings) and all(finding.character == "rounding" for finding in findings)
-    return "consistent" if results.overall == "nonzero" and rounding and not left else "undecided"
+    return "consistent" if results.overall == "nonzero" and rounding else "undecided"
+
+
+def _equal_but_for_gaps(results: BoundaryResults) -> bool:
+    """Whether something was compared, and all of that is equal: what was not compared hides nothing where recomputing covers it."""
+    return results.overall == "evidence_missing" and bool(results.counts.get("EXACT", 0))
 
 
 # --- words ---
@@ -113,6 +122,8 @@ def _summary(
     first = stated_summary.second(results, mapping) or _summary_first(results)
     if results.overall == "nonzero" and consistency == "consistent":
         verdict = word("sum_rounding", n=len(findings))
+    elif _equal_but_for_gaps(results) and consistency == "consistent":
+        verdict = word("sum_exact_covered", n=results.counts["EXACT"])
     else:
         verdict = _summary_verdict(results, findings, weights, cut_short)
     counts = _summary_counts(results, mapping, weights)

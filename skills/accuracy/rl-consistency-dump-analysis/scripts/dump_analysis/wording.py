@@ -671,6 +671,13 @@ TABLE: dict[str, tuple[str, str]] = {
         "The two sides are equal bit for bit at all {n} boundaries compared, but the dump of {sides} is incomplete.",
         "两侧在全部 {n} 个已比较的边界上逐位相等，但 {sides} 的采集不完整。",
     ),
+    "sum_exact_covered": (
+        (
+            "The two sides are equal bit for bit at all {n} boundaries compared; what could not be compared follows on both sides from "
+            "what they recorded."
+        ),
+        "两侧在全部 {n} 个已比较的边界上逐位相等；无法比较之处，两侧均可由各自记录的数据重算得出。",
+    ),
     "sum_exact_gaps": (
         "The two sides are equal bit for bit at {n} boundaries; {gaps} boundaries and {weights} weights could not be compared.",
         "两侧在 {n} 个边界上逐位相等；另有 {gaps} 个边界和 {weights} 个权重无法比较。",
@@ -1128,6 +1135,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "replay_constant_elsewhere": (
         "in most other modules {side} computes with {name} {value}",
         "{side} 在其他多数模块中以 {name} {value} 计算",
+    ),
+    "replay_function_decides": (
+        "which of the two functions is meant for {operators}: the model's config.json, or the code that it was published with",
+        "{operators} 应当计算哪一个函数：以模型的 config.json 或其发布时的代码为准",
     ),
     "replay_config_decides": (
         "which {name} is meant: the model's config.json",

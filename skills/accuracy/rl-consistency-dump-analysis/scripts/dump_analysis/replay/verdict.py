@@ -183,7 +183,8 @@ def _functions_apart(both: _Both, norms: Mapping[str, Norms]) -> Judged:
         strays = {_other(meant): word("replay_table_layout", side=meant)}
     side: FindingSide = next(iter(strays)) if len(strays) == 1 else "unknown"
     proof = tuple(strays.values()) if len(strays) == 1 else ()
-    return Judged("logic", side, (told, *conventions.gains_apart(train, infer), *proof), ())
+    decides = () if side != "unknown" else (word("replay_function_decides", operators=sorted(operators)),)
+    return Judged("logic", side, (told, *conventions.gains_apart(train, infer), *proof), decides)
 
 
 def _other(side: SideName) -> SideName:
