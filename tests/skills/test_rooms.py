@@ -25,7 +25,7 @@ FLOOR = {
     "gate": 6,
     "replay": 7,
     "replicas": 8, "divergence": 8, "chain": 8, "causes": 8,
-    "findings": 9, "coverage": 9,
+    "findings": 9, "coverage": 9, "parameters": 9,
     "conclusion": 10,
     "pipeline": 11, "assembling": 12,
     "stages": 12,

@@ -26,17 +26,19 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.share("workdir", "train-config", "infer-config", "train-log", "output", "lang", "exit-code", "json", "quiet")
+    parser.share("workdir", "train-config", "infer-config", "train-log", "param-report", "output", "lang", "exit-code", "json", "quiet")
     args = parser.parse_args()
 
     from dump_analysis import pipeline, train_log
     from dump_analysis.artefacts import io
 
     workdir = Path(args.workdir)
-    pipeline.require_files({"--train-config": args.train_config, "--infer-config": args.infer_config, "--train-log": args.train_log})
+    configs = {"train": args.train_config, "infer": args.infer_config}
+    files = {f"--{side}-config": path for side, path in configs.items()}
+    pipeline.require_files({**files, "--train-log": args.train_log, "--param-report": args.param_report})
     output = Path(args.output) if args.output else workdir / pipeline.CONCLUSION
     log = train_log.read(args.train_log) if args.train_log else None
-    found, told = pipeline.conclude_step(workdir, output, {"train": args.train_config, "infer": args.infer_config}, log)
+    found, told = pipeline.conclude_step(workdir, output, configs, log, args.param_report)
     cli.warn(told.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(found), end="")

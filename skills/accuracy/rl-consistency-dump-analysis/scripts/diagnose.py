@@ -27,8 +27,8 @@ example:
   python3 diagnose.py --train dumps/train --infer dumps/infer --output-dir analysis
 """
 FLAGS = (
-    "train", "infer", "mapping", "plan", "reference", "train-config", "infer-config", "previous", "train-log", "output-dir", "lang",
-    "exit-code", "json", "quiet",
+    "train", "infer", "mapping", "plan", "reference", "train-config", "infer-config", "previous", "train-log", "param-report",
+    "output-dir", "lang", "exit-code", "json", "quiet",
 )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def main() -> int:
 
     folder = Path(args.output_dir)
     given = {"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config}
-    given |= {"--train-log": args.train_log, "--plan": args.plan}
+    given |= {"--train-log": args.train_log, "--plan": args.plan, "--param-report": args.param_report}
     pipeline.require_files(given)
     pipeline.refuse_inside(folder, args.train + args.infer)
     answers = [folder / name for name in (pipeline.LAYER_MAP, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION)]
@@ -64,7 +64,7 @@ def main() -> int:
     _, replayed = pipeline.replay_step(
         train, infer, mapping, digest, folder / pipeline.REPLAY, configs, quiet=args.quiet, previous=args.previous
     )
-    found, concluded = pipeline.conclude_step(folder, folder / pipeline.CONCLUSION, configs, log)
+    found, concluded = pipeline.conclude_step(folder, folder / pipeline.CONCLUSION, configs, log, args.param_report)
     cli.warn(mapped.warnings + gated.warnings + replayed.warnings + concluded.warnings, quiet=args.quiet)
     if args.json:
         print(io.text_of(found), end="")

@@ -40,6 +40,10 @@ _FLAGS: dict[str, dict[str, Any]] = {
     },
     "train-config": {"metavar": "FILE", "help": "the trainer's configuration: constants of replay; recorded in the conclusion's inputs"},
     "infer-config": {"metavar": "FILE", "help": "the engine's configuration, likewise"},
+    "param-report": {
+        "metavar": "FILE",
+        "help": "param_alignment_report.json of the collection: its points are weighed, an open one decides",
+    },
     "train-log": {"metavar": "FILE", "help": "the training log; its consistency metrics are read, none is computed"},
     "workdir": {"metavar": "DIR", "default": ".", "help": "the folder of this analysis (default: the current one)"},
     "output": {"metavar": "FILE", "help": "where to write the artefact"},

@@ -18,6 +18,7 @@ from .artefacts.conclusion import (
     Metrics,
     Uncompared,
 )
+from .artefacts.param_report import ParamReport
 from .artefacts.probe import Probe
 from .artefacts.replay_results import ReplayResults
 from .artefacts.semantic_mapping import SemanticMapping
@@ -26,6 +27,7 @@ from .causes.ground import one_of_each_kind
 from .coverage import Coverage
 from .findings.compared import evidence
 from .findings.find import find
+from .parameters import parameters
 from .replicas import differing
 from .weights import WeightsCompared, compared
 from .wording import word
@@ -40,11 +42,13 @@ def conclude(
     inputs: Sequence[Input],
     metrics: Metrics = NOT_LOGGED,
     replay: ReplayResults | None = None,
+    params: ParamReport | None = None,
 ) -> Conclusion:
     """The conclusion of an analysis.
 
     ``mapping`` names the modules of each boundary, ``facts`` says how many units each side has and whether
-    they are complete, ``replay`` what recomputing has shown; all are optional. ``inputs``: what the analysis rests on.
+    they are complete, ``replay`` what recomputing has shown, ``params`` what was found of configurations and weights before the runs;
+    all are optional. ``inputs``: what the analysis rests on.
     ``metrics``: what a training log states; nothing else in the conclusion follows from them.
     """
     weights = compared(results.weights)
@@ -54,18 +58,25 @@ def conclude(
     gaps = [result for result in [*results.boundaries, *results.weights] if result.status in GAPS]
     cut_short = _cut_short(facts)
     covered = Coverage(results, replay, mapping)
+    stated = parameters(params)
     left = coverage.open_points(results, covered, replay, cut_short)
     consistency = _consistency(results, findings, weights, cut_short, left)
+    summary = _summary(results, mapping, findings, weights, cut_short, consistency, replay)
+    held = bool(stated.open) and consistency == "consistent"
+    if held:
+        consistency = "undecided"
+        summary[0] = word("sum_but_params", verdict=summary[0], points=stated.names)
+    decides = _would_decide(results, findings, gaps, cut_short, modules, replay)
     return Conclusion(
         overall=results.overall,
         consistency=consistency,
-        summary=_summary(results, mapping, findings, weights, cut_short, consistency, replay),
+        summary=summary,
         first_divergence=results.first_divergence,
         findings=findings,
-        hypotheses=causes.hypotheses(results, mapping, weights, findings, facts, replay),
+        hypotheses=[*causes.hypotheses(results, mapping, weights, findings, facts, replay), *stated.hypotheses],
         spans=covered.spans(),
         evidence_missing=[Uncompared(gap.boundary, gap.reason or word("no_reason"), covered.covered_by(gap)) for gap in gaps],
-        would_decide=[] if consistency == "consistent" else _would_decide(results, findings, gaps, cut_short, modules, replay),
+        would_decide=[*stated.open, *([] if held or consistency == "consistent" else decides)],
         account=None,
         metrics=metrics,
         inputs=list(inputs),

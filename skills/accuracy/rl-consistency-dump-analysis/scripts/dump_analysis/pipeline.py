@@ -21,6 +21,7 @@ from .artefacts import assembly_plan, io, semantic_mapping
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel
 from .artefacts.conclusion import Conclusion, Input
+from .artefacts.param_report import ParamReport
 from .artefacts.probe import Probe, SideFacts
 from .artefacts.replay_results import ReplayResults
 from .artefacts.semantic_mapping import MissingRow, SemanticMapping
@@ -34,7 +35,7 @@ from .wording import Language, text_of
 PROBE, MAPPING, RESULTS, CONCLUSION = "probe.json", "semantic_mapping.json", "boundary_results.json", "conclusion.json"
 REPLAY = "replay_results.json"
 LAYER_MAP, PLAN = "layer_map.md", "assembly_plan.json"
-TRAIN_LOG = "train log"  # its label among the inputs of a conclusion
+TRAIN_LOG, PARAM_REPORT = "train log", "param report"  # their labels among the inputs of a conclusion
 
 
 class Told(NamedTuple):
@@ -217,10 +218,20 @@ def _why_not_run(results: BoundaryResults, train: Side, infer: Side) -> list[str
     return [f"Cannot compare: none of {len(rows)} rows fits the dumps; the first is {first}. Check the mapping against the dumps."]
 
 
-def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None], log: Log | None = None) -> tuple[Conclusion, Told]:
-    """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json, probe.json, replay_results.json, a log."""
+def conclude_step(
+    workdir: Path, output: Path, configs: dict[str, str | None], log: Log | None = None, param_report: str | None = None
+) -> tuple[Conclusion, Told]:
+    """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json, probe.json, replay_results.json, a log and a
+    report on parameters."""
     require_files({"--workdir": str(workdir / RESULTS)})
-    _refuse_same(output, workdir / RESULTS, workdir / REPLAY, workdir / MAPPING, workdir / PROBE, *([log.path] if log else []))
+    _refuse_same(
+        output,
+        workdir / RESULTS,
+        workdir / REPLAY,
+        workdir / MAPPING,
+        workdir / PROBE,
+        *(path for path in (log.path if log else None, param_report) if path),
+    )
     results, warnings = io.read(workdir / RESULTS, BoundaryResults)
     check_consistent(results)
     mapping: SemanticMapping | None = None
@@ -239,11 +250,15 @@ def conclude_step(workdir: Path, output: Path, configs: dict[str, str | None], l
     replay, told = _replay_of(workdir / REPLAY, results)
     warnings += told
     files += [Input(REPLAY, io.digest_of_file(workdir / REPLAY))] if replay is not None else []
-    files += [Input(f"{side} config", io.digest_of_file(path)) for side, path in configs.items() if path]
+    params, told = io.read(param_report, ParamReport) if param_report is not None else (None, [])
+    warnings += told
+    given = {**{f"{side} config": path for side, path in configs.items()}, PARAM_REPORT: param_report}
+    files += [Input(label, io.digest_of_file(path)) for label, path in given.items() if path]
     files += [Input(TRAIN_LOG, log.digest)] if log else []
     warnings += log.warnings if log else []
     dumps = [_dump(results.train, facts.train if facts else None), _dump(results.infer, facts.infer if facts else None)]
-    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], log.metrics if log else conclusion.NOT_LOGGED, replay)
+    metrics = log.metrics if log else conclusion.NOT_LOGGED
+    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], metrics, replay, params)
     io.write(output, found)
     return found, Told([], warnings)
 

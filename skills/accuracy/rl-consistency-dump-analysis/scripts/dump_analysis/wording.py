@@ -1376,6 +1376,27 @@ TABLE: dict[str, tuple[str, str]] = {
         "the columns of {name} do not come out as heads of {width}",
         "{name} 的列不能按每头 {width} 列划分",
     ),
+    # --- parameters ---
+    "sum_but_params": (
+        "{verdict} But parameters of the two sides differ and are let stand by nobody: {points}.",
+        "{verdict}但两侧的参数不同，且没有人放行：{points}。",
+    ),
+    "param_open": (
+        "param {point}: the two sides differ in {items} before anything runs",
+        "参数点 {point}：运行之前两侧的 {items} 就不同",
+    ),
+    "param_open_because": (
+        "param {point}: the two sides differ in {items} before anything runs: {cause}",
+        "参数点 {point}：运行之前两侧的 {items} 就不同：{cause}",
+    ),
+    "param_waived": (
+        "param {point}: the two sides differ in {items}, which was let stand: {reason}",
+        "参数点 {point}：两侧的 {items} 不同，已被放行：{reason}",
+    ),
+    "param_decides": (
+        "param {point}: {items} aligned and both sides dumped again, or a waiver with its reason",
+        "参数点 {point}：对齐 {items} 后两侧重采，或写明理由放行",
+    ),
     # --- training log ---
     "log_lacks": ("{file} states no {keys}", "{file} 中没有 {keys}"),
     "log_not_computed": (
