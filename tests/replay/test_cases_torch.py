@@ -1,0 +1,219 @@
+"""Trouble that people met in public, as tests: causes of differences, each told by the whole command from one pair of dumps.
+
+The pairs are toys that the real msprobe dumped; each differs in what a report says that it differed in.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from running import run_command
+from toys.pairs import Toys
+from toys.switches import Side, Switches
+
+SIDES: list[Side] = ["train", "infer"]
+Json = dict[str, Any]
+
+
+class Answer(NamedTuple):
+    """What `diagnose.py --exit-code` answered."""
+
+    code: int
+    conclusion: Json
+    results: Json
+    replay: Json
+
+    @property
+    def findings(self) -> list[Json]:
+        found: list[Json] = self.conclusion["findings"]
+        return found
+
+    @property
+    def logic(self) -> Json:
+        """The one logic finding, beside which nothing is open."""
+        (finding,) = self.findings
+        assert finding["character"] == "logic"
+        return finding
+
+    def boundary(self, name: str) -> Json:
+        return next(row for row in [*self.results["boundaries"], *self.results["weights"]] if row["boundary"] == name)
+
+    def differing_weights(self) -> list[str]:
+        return [row["boundary"] for row in self.results["weights"] if row["status"] not in ("EXACT", "evidence_missing")]
+
+
+def diagnosed(train: Path, infer: Path, folder: Path, *, configs: tuple[Json, Json] | None = None) -> Answer:
+    """The whole line as a process, its mapping found in the data. ``configs``: what each side's configuration states."""
+    arguments: list[str | Path] = ["--train", train, "--infer", infer, "--output-dir", folder / "out", "--exit-code", "--quiet"]
+    for side, stated in zip(SIDES, configs, strict=True) if configs is not None else ():
+        (folder / f"{side}.json").write_text(json.dumps(stated))
+        arguments += [f"--{side}-config", folder / f"{side}.json"]
+    ran = run_command("diagnose.py", *arguments)
+    assert ran.stderr == ""
+    return Answer(ran.returncode, *(json.loads((folder / "out" / f"{name}.json").read_text()) for name in _ARTEFACTS))
+
+
+_ARTEFACTS = ("conclusion", "boundary_results", "replay_results")
+
+
+def on(*names: str, layer: int = 1) -> Switches:
+    return Switches(tuple((name, layer) for name in names))
+
+
+def kinds(told: list[Json]) -> list[str]:
+    return [one["kind"] for one in told]
+
+
+def test_a01_a_rotary_base_that_fell_back_to_its_default(toys: Toys, tmp_path: Path) -> None:
+    """A01: two engines record what they rotated: equal before it, in the first token, and in the pair that turns once a token; the base is
+    named with both values, and the side where a configuration says which was meant."""
+    heads = {"hidden_size": 64, "num_attention_heads": 4}
+    sides = toys.side("infer"), toys.side("infer", on("rope_base"))
+    found = diagnosed(*sides, tmp_path, configs=(heads, heads))
+    assert found.code == 1
+    finding = found.findings[0]
+    assert (finding["boundary"], finding["character"], finding["side"]) == ("layers.0.q_rope.out", "logic", "unknown")
+    assert finding["cause"]["text"] == "rotary rope_theta is 1e+04 on train, 1e+06 on infer"
+    assert finding["layers"] == [0, 1, 2]
+    assert [found.boundary(f"layers.0.{name}.out")["status"] for name in ("q", "k", "v")] == ["EXACT"] * 3
+    where = found.boundary("layers.0.q_rope.out")["where"]
+    assert (where["onset_token"], where["tokens"]["touched"]) == (1, 23)
+    assert where["columns"] == {"touched": 56, "of": 64}  # of each of four heads all but the two columns of its first pair
+    meant = {**heads, "rope_theta": 10000.0}
+    known = diagnosed(*sides, tmp_path, configs=(meant, meant)).findings[0]
+    assert (known["side"], known["confirmed_by"]) == ("infer", ["replay", "config"])
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a08_a_window_that_counts_one_key_more(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """A08: as many tokens as the window holds are exact, and both windows are named."""
+    dumped = toys.pair("window_off_by_one", side)
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert found.code == 1
+    assert (found.logic["boundary"], found.logic["layers"], found.logic["side"]) == ("layers.1.attn_core.out", [1], "unknown")
+    train, infer = (9, 8) if side == "train" else (8, 9)
+    assert found.logic["cause"]["text"] == f"rotary_attention attention_window is {train} on train, {infer} on infer"
+    assert found.boundary("layers.1.attn_core.out")["where"]["onset_token"] == 8
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a15_an_embedding_multiplier_that_was_rounded(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """A15: a constant held in bfloat16 is no rounding, though no element is more than a step off; no configuration states it."""
+    dumped = toys.pair("embedding_multiplier", side)
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.differing_weights()) == (1, [])
+    assert found.conclusion["first_divergence"]["boundary"] == "embedding.out"
+    train, infer = ("7.071", "7.062") if side == "train" else ("7.062", "7.071")
+    assert found.logic["cause"]["text"] == f"embedding scale is {train} on train, {infer} on infer"
+    assert (found.logic["boundary"], found.logic["side"], found.logic["size"]["ulp_max"]) == ("embedding.out", "unknown", 1)
+    row = found.boundary("embedding.out")
+    assert sorted((row["direction"]["smaller"], row["direction"]["larger"])) == [0, row["unequal"]["count"]]
+    (module,) = [one for one in found.replay["modules"] if one["module"] == "embedding"]
+    low, high = module[side]["config"]["scale"]["interval"]
+    assert low <= 50**0.5 <= high
+    assert not low <= 7.0625 <= high
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a19_gate_and_up_that_were_exchanged(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """A19: another order of two matrices, and not another activation; the norm of what comes out hardly tells."""
+    dumped = toys.pair("gate_up_order", side)
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.differing_weights()) == (1, [])
+    assert (found.logic["boundary"], found.logic["side"], found.logic["cause"]["kind"]) == ("layers.1.act_mul.out", side, "replay_mistake")
+    assert "silu+gate_and_up_exchanged" in found.logic["cause"]["text"]
+    assert "replay_functions" not in kinds(found.logic["evidence"])
+    assert found.boundary("layers.1.act_mul.out")["cosine"] < 0.8
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_c15_channels_that_are_paired_otherwise(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """C15: what is rotated is equal, the first token stays so, and the values follow from the other pairing."""
+    dumped = toys.pair("interleaved_rotation", side)
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.differing_weights()) == (1, [])
+    assert found.logic["boundaries"] == [f"layers.{at}.attn_core.out" for at in range(3)]
+    assert found.logic["side"] in (side, "unknown")
+    (told,) = [one for one in found.logic["evidence"] if one["kind"] == "replay_functions"]
+    assert ["interleaved" in told["values"][label] for label in SIDES] == [label == side for label in SIDES]
+    assert [found.boundary(f"layers.0.{name}.out")["status"] for name in ("q", "k", "v")] == ["EXACT"] * 3
+    assert found.boundary("layers.0.attn_core.out")["where"]["onset_token"] >= 1
+    assert found.logic["size"]["unexplained"] == 0
+
+
+def test_c15_what_was_rotated_differs_in_every_channel_but_in_the_first_token(toys: Toys, tmp_path: Path) -> None:
+    """C15: two engines, which record it."""
+    heads = {"hidden_size": 64, "num_attention_heads": 4}
+    found = diagnosed(toys.side("infer"), toys.side("infer", on("interleaved_rotation")), tmp_path, configs=(heads, heads))
+    assert found.code == 1
+    assert found.findings[0]["boundary"] == "layers.0.q_rope.out"
+    assert "interleaved" in found.findings[0]["cause"]["text"]
+    where = found.boundary("layers.0.q_rope.out")["where"]
+    assert (where["onset_token"], where["tokens"]["touched"], where["columns"]) == (1, 23, {"touched": 64, "of": 64})
+
+
+def test_c15_rows_that_were_put_where_the_other_pairing_reads_them(toys: Toys, tmp_path: Path) -> None:
+    """C15: the same function of the same weights in another order of channels."""
+    dumped = toys.both(infer=on("interleaved_rotation", "pairs_apart"))
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.findings, found.differing_weights()) == (0, [], [])
+    assert [found.boundary(f"layers.0.{name}.out")["status"] for name in ("q", "k", "attn_core")] == ["EXACT"] * 3
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_d04_an_activation_that_is_fused_is_rounding(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """D04 a: a quarter of the elements differ, none by more than a step, and both ways are named."""
+    dumped = toys.pair("fused_activation", side)
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    (finding,) = found.findings
+    assert (found.code, finding["character"], finding["boundaries"]) == (0, "rounding", ["layers.1.act_mul.out"])
+    assert finding["size"]["ulp_max"] == 1
+    assert 0.2 < finding["size"]["unequal"] / finding["size"]["of"] < 0.35
+    fused, stepwise = "activation and product in float32, rounded once", "the activation is rounded before it is multiplied"
+    train, infer = (fused, stepwise) if side == "train" else (stepwise, fused)
+    assert finding["cause"]["text"] == f"gated_activation: on train silu, {train}; on infer silu, {infer}"
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_d04_another_activation_is_logic(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """D04 b: alike by its cosine; gelu explains the one side to the last element, silu the other."""
+    dumped = toys.pair("gelu", side)
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.logic["boundary"], found.logic["side"]) == (1, "layers.1.act_mul.out", side)
+    assert found.logic["cause"]["kind"] == "replay_functions"
+    told = found.logic["cause"]["values"]
+    assert ["gelu_tanh" in told[label] for label in SIDES] == [label == side for label in SIDES]
+    (module,) = [one for one in found.replay["modules"] if one["module"] == "layers.1.act_mul"]
+    assert [module[label]["explained"] for label in SIDES] == [1.0, 1.0]
+    row = found.boundary("layers.1.act_mul.out")
+    assert row["unequal"]["share"] > 0.98
+    assert row["cosine"] > 0.95
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_d05_a_norm_that_a_cosine_calls_equal(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """D05: where the stream has a root mean square of .02, eps scales the norm by 1.01, which a cosine does not see."""
+    faulty, clean = Switches((("small_embeddings", 0), ("eps", 0))), Switches((("small_embeddings", 0),))
+    dumped = toys.both(*((faulty, clean) if side == "train" else (clean, faulty)))
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert found.code == 1
+    row = found.boundary("layers.0.input_norm.out")
+    assert row["cosine"] > 0.9999
+    assert row["norm_ratio"] == pytest.approx(1.0112 if side == "train" else 1 / 1.0112, abs=2e-3)
+    assert (found.logic["boundary"], found.logic["side"]) == ("layers.0.input_norm.out", side)
+    values = {"train": 1e-6, "infer": 1e-6, side: 1e-5}
+    assert found.logic["cause"]["text"] == f"rms_norm eps is {values['train']:g} on train, {values['infer']:g} on infer"
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_d05_one_row_of_many(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """D05: one token of 24 is scaled by 1.02: found as a row, with its factor."""
+    dumped = toys.pair("one_token", side)
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.logic["boundary"], found.logic["side"]) == (1, "layers.1.down.out", side)
+    assert found.logic["cause"]["kind"] == "replay_fits_tokens"
+    assert (found.logic["cause"]["values"]["at"], found.logic["cause"]["values"]["factors"]) == ([11], [1.02])
+    row = found.boundary("layers.1.down.out")
+    assert (row["where"]["pattern"], row["where"]["tokens"]["touched"], row["where"]["onset_token"]) == ("tokens", 1, 11)
+    assert row["cosine"] > 0.9999
