@@ -4,6 +4,7 @@ The pairs are toys that the real msprobe dumped; each differs in what a report s
 """
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +56,19 @@ def diagnosed(train: Path, infer: Path, folder: Path, *, configs: tuple[Json, Js
 
 
 _ARTEFACTS = ("conclusion", "boundary_results", "replay_results")
+
+
+def without_parameters(dump: Path, out: Path) -> Path:
+    """A copy of a dump as it is where no parameters were collected."""
+    shutil.copytree(dump, out)
+    (unit,) = out.glob("step0/*")
+    for path in unit.glob("dump_tensor_data/*.parameters.*"):
+        path.unlink()
+    listed = json.loads((unit / "dump.json").read_text())
+    for entry in listed["data"].values():
+        entry.pop("parameters", None)
+    (unit / "dump.json").write_text(json.dumps(listed))
+    return out
 
 
 def on(*names: str, layer: int = 1) -> Switches:
@@ -125,6 +139,28 @@ def test_a19_gate_and_up_that_were_exchanged(toys: Toys, tmp_path: Path, side: S
     assert "silu+gate_and_up_exchanged" in found.logic["cause"]["text"]
     assert "replay_functions" not in kinds(found.logic["evidence"])
     assert found.boundary("layers.1.act_mul.out")["cosine"] < 0.8
+
+
+def test_c14_weights_that_are_not_in_the_dumps(toys: Toys, tmp_path: Path) -> None:
+    """C14: of two faults the one that needs no weights is found on its side; what was not recomputed is said with its reason, and nothing
+    says that all faults are found."""
+    dumped = toys.both(infer=Switches((("eps", 1), ("gate_up_order", 2))))
+    train, infer = (without_parameters(root, tmp_path / root.name) for root in (dumped.train, dumped.infer))
+    found = diagnosed(train, infer, tmp_path)
+    assert (found.code, found.results["weights"]) == (1, [])
+    (finding,) = [one for one in found.findings if one["character"] == "logic"]
+    assert (finding["boundary"], finding["side"]) == ("layers.2.act_mul.out", "infer")
+    modules = {one["module"]: one for one in found.replay["modules"]}
+    weightless = {f"layers.{layer}.{name}" for layer in range(3) for name in ("resid_attn", "resid_mlp", "act_mul", "attn_core")}
+    assert {name for name, one in modules.items() if one["verdict"] in ("same", "logic")} == weightless
+    for name in modules.keys() - weightless:
+        assert (modules[name]["verdict"], kinds(modules[name]["would_decide"])) == ("unknown", ["replay_no_weight"])
+    (weights,) = [one for one in found.conclusion["hypotheses"] if one["name"] == "weights_out_of_sync"]
+    assert weights["state"] == "open"
+    assert "replay_no_weight" in str(found.conclusion["would_decide"])
+    assert found.conclusion["first_divergence"]["boundary"] == "layers.1.input_norm.out"
+    (left,) = [one for one in found.findings if one["boundary"] == "layers.1.input_norm.out"]
+    assert (left["character"], left["side"]) == ("unknown", "unknown")
 
 
 @pytest.mark.parametrize("side", SIDES)
