@@ -44,12 +44,17 @@ class Answer(NamedTuple):
         return [row["boundary"] for row in self.results["weights"] if row["status"] not in ("EXACT", "evidence_missing")]
 
 
-def diagnosed(train: Path, infer: Path, folder: Path, *, configs: tuple[Json, Json] | None = None) -> Answer:
-    """The whole line as a process, its mapping found in the data. ``configs``: what each side's configuration states."""
+def diagnosed(
+    train: Path, infer: Path, folder: Path, *, configs: tuple[Json, Json] | None = None, mapping: list[Json] | None = None
+) -> Answer:
+    """The whole line as a process. ``configs``: what each side's configuration states; ``mapping`` None: it is found in the data."""
     arguments: list[str | Path] = ["--train", train, "--infer", infer, "--output-dir", folder / "out", "--exit-code", "--quiet"]
     for side, stated in zip(SIDES, configs, strict=True) if configs is not None else ():
         (folder / f"{side}.json").write_text(json.dumps(stated))
         arguments += [f"--{side}-config", folder / f"{side}.json"]
+    if mapping is not None:
+        (folder / "rows.json").write_text(json.dumps(mapping))
+        arguments += ["--mapping", folder / "rows.json"]
     ran = run_command("diagnose.py", *arguments)
     assert ran.stderr == ""
     return Answer(ran.returncode, *(json.loads((folder / "out" / f"{name}.json").read_text()) for name in _ARTEFACTS))
@@ -97,6 +102,28 @@ def test_a01_a_rotary_base_that_fell_back_to_its_default(toys: Toys, tmp_path: P
     meant = {**heads, "rope_theta": 10000.0}
     known = diagnosed(*sides, tmp_path, configs=(meant, meant)).findings[0]
     assert (known["side"], known["confirmed_by"]) == ("infer", ["replay", "config"])
+
+
+def test_a05_an_engine_that_ties_its_head_to_the_embedding(toys: Toys, tmp_path: Path) -> None:
+    """A05: the engine records no head; its logits follow from its embedding, and not from the head that the trainer recorded."""
+    dumped = toys.both(infer=on("tied_head"))
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.differing_weights(), found.logic["boundary"], found.logic["side"]) == (1, [], "logits", "infer")
+    assert (found.logic["cause"]["kind"], found.logic["confirmed_by"]) == ("replay_head_tied", ["replay"])
+
+
+def test_a05_a_recorded_head_that_equals_its_embedding(toys: Toys, tmp_path: Path) -> None:
+    """A05: both heads are recorded. The weight is the finding, with what it equals; the logits made of it are none of their own."""
+    train, infer = toys.side("train"), toys.side("train", on("tied_head"))
+    places = {"embedding.weight": "Module.model.embed_tokens.Embedding", "lm_head.weight": "Module.lm_head.Linear"}
+    rows = {boundary: f"{entry}.forward.0.parameters.weight" for boundary, entry in places.items()}
+    rows |= {"logits": "Module.lm_head.Linear.forward.0.output.0", "input_ids": "Module.model.embed_tokens.Embedding.forward.0.input.0"}
+    mapping = [{"boundary": boundary, "train": name, "infer": name} for boundary, name in rows.items()]
+    found = diagnosed(train, infer, tmp_path, mapping=mapping)
+    assert (found.code, found.differing_weights()) == (1, ["lm_head.weight"])
+    assert (found.logic["boundary"], found.logic["side"], found.logic["confirmed_by"]) == ("lm_head.weight", "infer", ["weights"])
+    (told,) = [one for one in found.logic["evidence"] if one["kind"] == "weight_tied"]
+    assert told["text"].startswith("infer's head equals its own embedding")
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -1074,6 +1074,10 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side} scales its logits in this module; {other}, whose configuration states the same scale {value}, after it",
         "{side} 在该模块内缩放 logits；{other} 的配置写明同样的比例 {value}，在其后进行",
     ),
+    "replay_head_tied": (
+        "{side}: all {of} logits follow from its embedding, and not from the head that the other side recorded",
+        "{side}：全部 {of} 个 logits 均由其 embedding 得出，而不是由另一侧记录的 lm_head 权重得出",
+    ),
     "replay_rows_shifted": (
         "{side}: {share} of the logits follow from the row {by} further on than their own ({origin} weight)",
         "{side}：{share} 的 logits 由比自身靠后 {by} 行的权重行得出（权重来源：{origin}）",

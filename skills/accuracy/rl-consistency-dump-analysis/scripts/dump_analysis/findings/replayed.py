@@ -22,6 +22,7 @@ from dump_analysis.wording import word
 
 # Evidence that says which cause a verdict has, what names it best first, and which of its values modules of one cause have alike.
 _CAUSES = {
+    "replay_head_tied": ("side",),
     "replay_rows_shifted": ("side", "by"),
     "replay_fits_offsets": ("side",),
     "replay_fits_unchanged": ("side",),

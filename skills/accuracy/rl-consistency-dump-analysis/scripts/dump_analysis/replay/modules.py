@@ -245,11 +245,12 @@ def _weights(files: Files, pair: Pair, row: Row, label: str, cut: Cut) -> tuple[
         borrowed, guessed = _weights_of_other(files, pair, row, other)
     if borrowed:
         return borrowed, "borrowed", guessed
-    tied = _of_embedding(files, pair, label, other) if row.boundary == places.LOGITS else {}
+    tied = of_embedding(files, pair, label, other) if row.boundary == places.LOGITS else {}
     return tied, "tied" if tied else "absent", False
 
 
-def _of_embedding(files: Files, pair: Pair, *labels: str) -> dict[str, Matrix]:
+def of_embedding(files: Files, pair: Pair, *labels: str) -> dict[str, Matrix]:
+    """The table of the first side that recorded one."""
     row = pair.rows.get(places.EMBEDDING)
     for label in labels if row is not None else ():
         with contextlib.suppress(CannotReplay):  # that side's table cannot be read: perhaps the other's

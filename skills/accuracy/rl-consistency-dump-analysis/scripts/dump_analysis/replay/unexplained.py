@@ -44,6 +44,8 @@ def _in_one_place(one: Replayed) -> bool:
 
 def told(label: str, one: Replayed) -> tuple[Worded, ...]:
     best = one.best
+    if best.explains and one.work.origin == "tied":
+        return (word("replay_head_tied", side=label, of=best.of),)
     if best.explains:
         return (word("replay_mistake", side=label, variant=best.trial.variant.name, of=best.of),)
     if one.shift is not None:
