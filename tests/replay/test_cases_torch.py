@@ -280,3 +280,14 @@ def test_d05_one_row_of_many(toys: Toys, tmp_path: Path, side: Side) -> None:
     row = found.boundary("layers.1.down.out")
     assert (row["where"]["pattern"], row["where"]["tokens"]["touched"], row["where"]["onset_token"]) == ("tokens", 1, 11)
     assert row["cosine"] > 0.9999
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_d05_attention_that_is_scaled(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """D05: a factor that no cosine shows, on values that no variant explains: logic, with the factor that the data hold."""
+    dumped = toys.pair("attention_scaled", side)
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.logic["boundary"], found.logic["side"]) == (1, "layers.1.attn_core.out", side)
+    assert found.boundary("layers.1.attn_core.out")["cosine"] > 0.9999
+    (told,) = [one for one in found.logic["evidence"] if one["kind"] == "one_scale"]
+    assert told["values"]["scale"] == pytest.approx(1 / 1.4142 if side == "train" else 1.4142, abs=2e-3)
