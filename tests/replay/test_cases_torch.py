@@ -291,3 +291,30 @@ def test_d05_attention_that_is_scaled(toys: Toys, tmp_path: Path, side: Side) ->
     assert found.boundary("layers.1.attn_core.out")["cosine"] > 0.9999
     (told,) = [one for one in found.logic["evidence"] if one["kind"] == "one_scale"]
     assert told["values"]["scale"] == pytest.approx(1 / 1.4142 if side == "train" else 1.4142, abs=2e-3)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_c05_positions_that_count_from_another_start(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """C05: one finding, which heals in attention: what differs behind it is rounding, and is not called its effect."""
+    dumped = toys.pair("positions_off_by_one", side)
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.logic["boundary"], found.logic["side"]) == (1, "positions", "unknown")
+    assert {"positions_heal"} <= set(kinds(found.logic["evidence"]))
+    assert "may_be_of_inputs" not in kinds(found.logic["evidence"])
+    (told,) = [one for one in found.logic["evidence"] if one["kind"] == "positions_heal"]
+    assert told["values"]["offset"] == (-1 if side == "train" else 1)
+    assert {one["verdict"] for one in found.replay["modules"]} == {"same"}
+    row = found.boundary("layers.0.attn_core.out")
+    assert row["rel_l2"] < 2**-8
+    assert row["ulp"]["max_at_row_scale"] <= 2
+
+
+def test_c05_rotated_values_differ_by_an_angle(toys: Toys, tmp_path: Path) -> None:
+    """C05: two engines record them: they differ greatly, and attention does not."""
+    heads = {"hidden_size": 64, "num_attention_heads": 4}
+    found = diagnosed(toys.side("infer"), toys.side("infer", on("positions_off_by_one")), tmp_path, configs=(heads, heads))
+    assert (found.code, found.findings[0]["boundary"]) == (1, "positions")
+    assert found.findings[0]["evidence"][1]["kind"] == "positions_heal"
+    assert found.boundary("layers.0.q_rope.out")["rel_l2"] > 0.1
+    assert found.boundary("layers.0.attn_core.out")["rel_l2"] < 2**-8
+    assert [one["boundary"] for one in found.findings if one["character"] == "logic"] == ["positions"]

@@ -195,6 +195,16 @@ TABLE: dict[str, tuple[str, str]] = {
         "at {n} further boundaries only tokens from {token} on differ, where {names} differ too: that may be their effect",
         "另有 {n} 个边界只在 token {token} 及其后不同，而那里的 {names} 也不同：可能是其影响",
     ),
+    "positions_heal": (
+        (
+            "infer's positions are train's plus {offset} at every token. Rotary attention depends on differences of positions alone, and "
+            "all {n} rotations and attentions recomputed are the same on both sides: it heals, and behind them only rounding is left of it"
+        ),
+        (
+            "infer 的位置在每个 token 上都等于 train 的位置加 {offset}。旋转位置编码的注意力只取决于位置之差，"
+            "且重算的 {n} 个旋转与注意力两侧相同：影响自行抵消，其后只剩舍入差异"
+        ),
+    ),
     "before_inputs": (
         "{boundary} differs from token {onset} on; {names} differ only from token {token} on: before that it is not their effect",
         "{boundary} 从 token {onset} 起不同，而 {names} 从 token {token} 起才不同：在此之前的差异不是其影响",

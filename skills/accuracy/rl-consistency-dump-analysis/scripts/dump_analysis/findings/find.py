@@ -10,6 +10,7 @@ from dump_analysis.artefacts.conclusion import Finding
 from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.boundaries import INPUTS, made_by
 from dump_analysis.findings import compared, replayed
+from dump_analysis.findings.positions import heals
 from dump_analysis.findings.weights import of_weights
 from dump_analysis.replicas import DifferingReplica
 from dump_analysis.weights import WeightsCompared
@@ -29,7 +30,8 @@ def find(
     places = {result.boundary: at for at, result in enumerate(results.boundaries)}
     inputs = [result for result in results.boundaries if result.boundary in INPUTS and compared.differs(result)]
     start = compared.onset(inputs)
-    found = [compared.of_input(result, start, results.boundaries, modules) for result in inputs]
+    healed = {result.boundary: heals(result, results.boundaries, replay) for result in inputs}
+    found = [compared.of_input(result, start, results.boundaries, modules, healed[result.boundary]) for result in inputs]
     alone = next((result for result in results.boundaries if compared.nonfinite_side(result) is not None), None)
     if alone is not None:
         found.append(compared.of_nonfinite(alone, modules))
