@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from running import run_command
 from toys.pairs import Toys
-from toys.switches import Side, Switches
+from toys.switches import DEEP_LAYERS, Side, Switches
 
 SIDES: list[Side] = ["train", "infer"]
 Json = dict[str, Any]
@@ -318,3 +318,27 @@ def test_c05_rotated_values_differ_by_an_angle(toys: Toys, tmp_path: Path) -> No
     assert found.boundary("layers.0.q_rope.out")["rel_l2"] > 0.1
     assert found.boundary("layers.0.attn_core.out")["rel_l2"] < 2**-8
     assert [one["boundary"] for one in found.findings if one["character"] == "logic"] == ["positions"]
+
+
+def test_d06_a_small_cause_with_a_large_effect(toys: Toys, tmp_path: Path) -> None:
+    """D06: norms that round each step, in a deep chain that magnifies what it is handed: rounding to the end, told with its growth, and no
+    fault of a deep layer."""
+    norms = tuple(("norms_bfloat16", layer) for layer in range(DEEP_LAYERS))
+    dumped = toys.both(train=on("deep"), infer=Switches((("deep", 0), *norms)))
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.conclusion["consistency"]) == (0, "consistent")
+    assert {one["character"] for one in found.findings} == {"rounding"}
+    assert {boundary.split(".")[2] for one in found.findings for boundary in one["boundaries"]} == {"input_norm", "post_norm"}
+    assert found.findings[0]["boundary"] == "layers.0.input_norm.out"
+    assert "every step is rounded" in found.findings[0]["cause"]["text"]
+    stream = [found.boundary(f"layers.{layer}.resid_mlp")["cosine"] for layer in range(DEEP_LAYERS)]
+    assert stream == sorted(stream, reverse=True)
+    assert stream[0] > 0.998
+    assert stream[-1] < 0.7
+    chain = found.findings[0]["chain"]
+    assert [link["layer"] for link in chain] == list(range(DEEP_LAYERS))
+    assert max(link["local"] for link in chain) < 2**-7
+    assert chain[-1]["propagated"] > 0.5
+    summary = found.conclusion["summary"][0]
+    assert summary["kind"] == "sum_rounding_grown"
+    assert (summary["values"]["boundary"], summary["values"]["end"] > 0.5) == ("logits", True)

@@ -681,6 +681,16 @@ TABLE: dict[str, tuple[str, str]] = {
         "The two sides are equal bit for bit at all {n} boundaries compared, but the dump of {sides} is incomplete.",
         "两侧在全部 {n} 个已比较的边界上逐位相等，但 {sides} 的采集不完整。",
     ),
+    "sum_rounding_grown": (
+        (
+            "The two sides compute the same function: whatever differs is rounding, made at {n} kinds of places, each of which is named. "
+            "Its effect is large: a relative difference of at most {made} where a layer makes it has grown to {end} at {boundary}."
+        ),
+        (
+            "两侧计算的是同一个函数：所有差异都是舍入，来自 {n} 类位置，均已指明。"
+            "但其影响很大：单层产生的相对差异不超过 {made}，到 {boundary} 处已放大到 {end}。"
+        ),
+    ),
     "sum_exact_covered": (
         (
             "The two sides are equal bit for bit at all {n} boundaries compared; what could not be compared follows on both sides from "
