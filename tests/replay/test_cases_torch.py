@@ -342,3 +342,25 @@ def test_d06_a_small_cause_with_a_large_effect(toys: Toys, tmp_path: Path) -> No
     summary = found.conclusion["summary"][0]
     assert summary["kind"] == "sum_rounding_grown"
     assert (summary["values"]["boundary"], summary["values"]["end"] > 0.5) == ("logits", True)
+
+
+def test_c16_a_window_that_no_prompt_fills(toys: Toys, tmp_path: Path) -> None:
+    """C16: every boundary is exact, and the configurations state other windows: both are said, and that the dumps do not refute it."""
+    dumped = toys.both()
+    found = diagnosed(dumped.train, dumped.infer, tmp_path, configs=({"sliding_window": 4096}, {"sliding_window": 32768}))
+    assert (found.code, found.conclusion["first_divergence"]) == (1, None)
+    assert (found.logic["boundary"], found.logic["side"], found.logic["confirmed_by"]) == ("config.attention_window", "unknown", ["config"])
+    assert found.logic["layers"] == [0, 1, 2]
+    values = found.logic["cause"]["values"]
+    assert (values["train"], values["infer"]) == (4096, 32768)
+    assert "no effect here" in found.logic["cause"]["text"]
+    (config,) = [one for one in found.conclusion["hypotheses"] if one["name"] == "config"]
+    assert (config["state"], config["findings"]) == ("supported", ["F1"])
+    assert "a window of 4096 for train" in found.conclusion["summary"][0]["text"]
+
+
+def test_c16_windows_that_are_stated_alike(toys: Toys, tmp_path: Path) -> None:
+    """C16, control: the same window on both sides, and another way to write it."""
+    dumped = toys.both()
+    found = diagnosed(dumped.train, dumped.infer, tmp_path, configs=({"sliding_window": 4096}, {"text_config": {"sliding_window": 4096.0}}))
+    assert (found.code, found.findings) == (0, [])

@@ -620,6 +620,14 @@ TABLE: dict[str, tuple[str, str]] = {
         "一侧没有记录权重，而另一侧的权重不能解释它在 {modules} 的计算",
     ),
     "config_apart": ("{told} ({modules})", "{told}（{modules}）"),
+    "stated_windows_apart": (
+        "the configurations state a window of {train} for train and of {infer} for infer; it has no effect here: no token sees past it",
+        "两侧配置的窗口不同：train 为 {train}，infer 为 {infer}；此处没有影响：没有 token 的可见范围超出窗口",
+    ),
+    "stated_constants_apart": (
+        "the configurations state {name} {train} for train and {infer} for infer; what was recorded follows from either value",
+        "两侧配置的 {name} 不同：train 为 {train}，infer 为 {infer}；所记录的数据用两个值都能得出",
+    ),
     "config_agrees": (
         "in all {n} modules with constants one value explains both sides: {names}",
         "全部 {n} 个含常数的模块中，同一个值能解释两侧：{names}",

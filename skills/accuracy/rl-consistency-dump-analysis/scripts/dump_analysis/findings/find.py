@@ -11,6 +11,7 @@ from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.boundaries import INPUTS, made_by
 from dump_analysis.findings import compared, replayed
 from dump_analysis.findings.positions import heals
+from dump_analysis.findings.stated import of_stated
 from dump_analysis.findings.weights import of_weights
 from dump_analysis.replicas import DifferingReplica
 from dump_analysis.weights import WeightsCompared
@@ -42,6 +43,7 @@ def find(
             one for one in replayed.of_replay(replayed.seen(replay, results.boundaries), modules, start) if {*one.boundaries} - told
         ]
         found += [_beside_inputs(finding, results.boundaries[places[finding.boundary]], inputs, start) for finding in by_replay]
+        found += of_stated(replayed.seen(replay, results.boundaries), modules)
     first = results.first_divergence
     explained = {boundary for finding in found for boundary in finding.boundaries}
     explained |= {made_by(boundary) for boundary in explained}
