@@ -156,6 +156,27 @@ def test_a15_an_embedding_multiplier_that_was_rounded(toys: Toys, tmp_path: Path
     assert not low <= 7.0625 <= high
 
 
+def test_a18_a_matrix_fused_by_groups_is_another_layout(toys: Toys, tmp_path: Path) -> None:
+    """A18 a: each side reads its own layout rightly."""
+    dumped = toys.both(train=on("fused_in_groups"))
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.findings, found.differing_weights()) == (0, [], [])
+    rows = {row["boundary"]: row["status"] for row in found.results["weights"]}
+    assert [rows[f"layers.1.{name}.weight"] for name in "qkv"] == ["EXACT"] * 3
+
+
+def test_a18_a_matrix_fused_without_its_groups(toys: Toys, tmp_path: Path) -> None:
+    """A18 b: the same rows, and projections that are equal row by row, which the trainer reads as another order than a loader wrote."""
+    dumped = toys.both(train=on("fused_in_groups", "fused_in_blocks"))
+    found = diagnosed(dumped.train, dumped.infer, tmp_path)
+    assert (found.code, found.differing_weights()) == (1, [])
+    assert (found.logic["boundaries"], found.logic["side"]) == ([f"layers.{at}.attn_core.out" for at in range(3)], "train")
+    (told,) = [one for one in found.logic["evidence"] if one["kind"] == "replay_qkv_read_in_groups"]
+    assert told["values"]["groups"] == 2
+    assert "rows of its fused q, k and v are in the wrong order" in found.logic["cause"]["text"]
+    assert found.logic["size"]["unequal"] > 0.9 * found.logic["size"]["of"]
+
+
 @pytest.mark.parametrize("side", SIDES)
 def test_a19_gate_and_up_that_were_exchanged(toys: Toys, tmp_path: Path, side: Side) -> None:
     """A19: another order of two matrices, and not another activation; the norm of what comes out hardly tells."""

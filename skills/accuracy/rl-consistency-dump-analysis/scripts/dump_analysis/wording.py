@@ -1102,6 +1102,23 @@ TABLE: dict[str, tuple[str, str]] = {
         "{side} scales its logits in this module; {other}, whose configuration states the same scale {value}, after it",
         "{side} 在该模块内缩放 logits；{other} 的配置写明同样的比例 {value}，在其后进行",
     ),
+    "replay_qkv_read_in_groups": (
+        (
+            "{side}: rows of its fused q, k and v are in the wrong order: they lie one block after the other, and attention reads them in "
+            "{groups} groups, of each its q, k and v; so read, all {of} elements follow"
+        ),
+        (
+            "{side}：融合的 qkv 行顺序错误：权重按 q、k、v 三块拼接，而注意力按 {groups} 组（每组依次为 q、k、v）读取；"
+            "照此读取，全部 {of} 个元素均可得出"
+        ),
+    ),
+    "replay_qkv_read_in_blocks": (
+        (
+            "{side}: rows of its fused q, k and v are in the wrong order: they lie group by group, and attention reads all of q, then k, "
+            "then v; so read, all {of} elements follow"
+        ),
+        "{side}：融合的 qkv 行顺序错误：权重按组排列，而注意力按 q、k、v 三块读取；照此读取，全部 {of} 个元素均可得出",
+    ),
     "replay_head_tied": (
         "{side}: all {of} logits follow from its embedding, and not from the head that the other side recorded",
         "{side}：全部 {of} 个 logits 均由其 embedding 得出，而不是由另一侧记录的 lm_head 权重得出",

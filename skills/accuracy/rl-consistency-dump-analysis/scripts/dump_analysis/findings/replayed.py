@@ -23,6 +23,8 @@ from dump_analysis.wording import word
 # Evidence that says which cause a verdict has, what names it best first, and which of its values modules of one cause have alike.
 _CAUSES = {
     "replay_head_tied": ("side",),
+    "replay_qkv_read_in_groups": ("side", "groups"),
+    "replay_qkv_read_in_blocks": ("side",),
     "replay_rows_shifted": ("side", "by"),
     "replay_fits_offsets": ("side",),
     "replay_fits_unchanged": ("side",),
@@ -45,7 +47,7 @@ _CAUSES = {
 # What one cause does at several places; of all others nothing tells that it is one.
 _ANYWHERE = (
     "replay_constants", "replay_functions", "replay_mistake", "replay_fits_offsets",
-    "replay_bias_alone", "replay_gain_twice", "replay_gain_never",
+    "replay_bias_alone", "replay_gain_twice", "replay_gain_never", "replay_qkv_read_in_groups", "replay_qkv_read_in_blocks",
 )  # fmt: skip
 _ROUNDING_PARTS = 6  # evidence sentences of a finding
 
