@@ -30,6 +30,7 @@ UP_FIRST = ("gate_up_order", "train")
 ELSEWHERE = {"missing_residual": {"layers.1.resid_attn"}, "fused_add_unrounded": {"layers.1.resid_attn"}}
 # What one layer hands out and the next takes in are two values there, and either is the row's.
 ELSEWHERE |= {"altered_stream": {"layers.0.resid_mlp"}}
+ELSEWHERE |= {"gelu": {"layers.1.act_mul.out"}}  # a module of another class
 TWO_VALUES = {"altered_stream": {"layers.0.resid_mlp"}}
 
 

@@ -144,6 +144,7 @@ def test_a_head_that_only_one_side_ties(tmp_path: Path) -> None:
     found = both(tmp_path, {"embedding": embedding, "lm_head": head}, {"embedding": embedding, "lm_head": embedding})
     assert [told.kind for told in found["lm_head.weight"].result.evidence] == ["weight_different", "weight_tied"]
     assert found["lm_head.weight"].result.evidence[1].values == {"side": "infer", "other": "train"}
+    assert found["lm_head.weight"].result.side == "infer"
 
 
 def test_padded_rows_are_cut_by_the_mapping(tmp_path: Path) -> None:

@@ -93,6 +93,12 @@ def normalised(x: Tensor, eps: float) -> Tensor:
     return x * inverse_root(mean + eps)
 
 
+def normalised_stepwise(x: Tensor, eps: float) -> Tensor:
+    """`normalised` with every step rounded to the stored format."""
+    mean = through_stored(row_sum(through_stored(x * x)) / torch.tensor(float(x.shape[-1])))
+    return through_stored(x * through_stored(inverse_root(through_stored(mean + eps))))
+
+
 def inverse_root(x: Tensor) -> Tensor:
     """1 / sqrt(x), two roundings. The root is numpy's, which is the processor's own: torch may call a library there."""
     root = torch.from_numpy(np.sqrt(x.numpy()))
@@ -102,6 +108,12 @@ def inverse_root(x: Tensor) -> Tensor:
 def silu(x: Tensor) -> Tensor:
     """x / (1 + exp(-x))."""
     return x / (1.0 + exp(-x))
+
+
+def gelu(x: Tensor) -> Tensor:
+    """x / (1 + exp(-2 u)) with u = sqrt(2 / pi) (x + 0.044715 x^3): x times what tanh makes of it (Hendrycks, Gimpel 2016)."""
+    wide = x.double()
+    return (wide / (1.0 + exp(-1.5957691216057308 * (wide + 0.044715 * wide * wide * wide)).double())).float()
 
 
 def exp(x: Tensor) -> Tensor:

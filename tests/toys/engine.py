@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from . import arithmetic, switches, weights
 from .arithmetic import rounded
 from .log_probs import call, log_probs_of
-from .switches import LAYERS, Switches
+from .switches import Switches
 from .weights import GROUPS, HEADS, KEY, MIDDLE, QUERY, WIDTH
 
 
@@ -79,10 +79,11 @@ class ParallelLMHead(nn.Module):
 class RMSNorm(nn.Module):
     """Without a residual stream: the norm of x. With one: both are overwritten, by the norm of the sum and by the sum."""
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, on: Switches, layer: int | None = None) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight)
-        self.eps, self.gain_offset = switches.EPS, 0.0
+        self.eps, self.gain_offset = switches.EPS, float(on.has("gain_less_one"))
+        self.normalised = arithmetic.normalised_stepwise if layer is not None and on.has("norms_bfloat16", layer) else arithmetic.normalised
         self.rounds_sum, self.rounds_before_gain, self.loses_residual = True, True, False
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
@@ -96,7 +97,7 @@ class RMSNorm(nn.Module):
         return x, residual
 
     def _norm(self, x: Tensor) -> Tensor:
-        y = arithmetic.normalised(x, self.eps)
+        y = self.normalised(x, self.eps)
         if self.rounds_before_gain:
             y = arithmetic.through_stored(y)
         return rounded(y * (self.weight.float() + self.gain_offset))
@@ -114,19 +115,21 @@ class RotaryEmbedding(nn.Module):
         if on.has("angles_bf16"):
             angles = arithmetic.through_bfloat16(angles)
         self.register_buffer("cos_sin_cache", rounded(torch.cat(arithmetic.cos_sin(angles), -1)), persistent=False)
-        self.stepwise = on.has("rope_stepwise")
+        self.stepwise, self.interleaved = on.has("rope_stepwise"), on.has("interleaved_rotation")
 
     def forward(self, positions: Tensor, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         cos, sin = self.cos_sin_cache[positions].float().chunk(2, -1)
         return self._rotated(query, cos, sin), self._rotated(key, cos, sin)
 
     def _rotated(self, flat: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        left, right = flat.view(len(flat), -1, WIDTH).float().chunk(2, -1)
+        heads = flat.view(len(flat), -1, WIDTH).float()
+        left, right = (heads[..., ::2], heads[..., 1::2]) if self.interleaved else heads.chunk(2, -1)
         cos, sin = cos[:, None], sin[:, None]
         parts = [left * cos, right * sin, right * cos, left * sin]
         if self.stepwise:
             parts = [arithmetic.through_stored(part) for part in parts]
-        return rounded(torch.cat([parts[0] - parts[1], parts[2] + parts[3]], -1)).view(flat.shape)
+        turned = [parts[0] - parts[1], parts[2] + parts[3]]
+        return rounded(torch.stack(turned, -1) if self.interleaved else torch.cat(turned, -1)).view(flat.shape)
 
 
 class Attention(nn.Module):
@@ -167,13 +170,19 @@ class Qwen2Attention(nn.Module):
 
 
 class SiluAndMul(nn.Module):
-    exchanged = False
+    exchanged, fused = False, False
+    function = staticmethod(arithmetic.silu)
 
     def forward(self, x: Tensor) -> Tensor:
         gate, up = x[:, :MIDDLE], x[:, MIDDLE:]
         if self.exchanged:
             gate, up = up, gate
-        return rounded(rounded(arithmetic.silu(gate.float())).float() * up.float())
+        activated = self.function(gate.float())
+        return rounded((activated if self.fused else arithmetic.through_stored(activated)) * up.float())
+
+
+class GeluAndMul(SiluAndMul):
+    function = staticmethod(arithmetic.gelu)
 
 
 class Qwen2MLP(nn.Module):
@@ -183,8 +192,8 @@ class Qwen2MLP(nn.Module):
         self.down_proj = RowParallelLinear(made[f"layers.{layer}.down.weight"])
         self.down_proj.partial = on.has("partial_sums", layer)
         self.down_proj.token = on.padding + 11 if on.has("one_token", layer) else None
-        self.act_fn = SiluAndMul()
-        self.act_fn.exchanged = on.has("gate_up_order", layer)
+        self.act_fn = GeluAndMul() if on.has("gelu", layer) else SiluAndMul()
+        self.act_fn.exchanged, self.act_fn.fused = on.has("gate_up_order", layer), on.has("fused_activation", layer)
 
     def forward(self, x: Tensor) -> Tensor:
         down: Tensor = self.down_proj(self.act_fn(self.gate_up_proj(x)[0]))[0]
@@ -197,12 +206,11 @@ class Qwen2DecoderLayer(nn.Module):
     def __init__(self, made: dict[str, Tensor], layer: int, on: Switches, rotary: RotaryEmbedding) -> None:
         super().__init__()
         self.self_attn, self.mlp = Qwen2Attention(made, layer, on, rotary), Qwen2MLP(made, layer, on)
-        self.input_layernorm = RMSNorm(made[f"layers.{layer}.input_norm.weight"])
+        self.input_layernorm = RMSNorm(made[f"layers.{layer}.input_norm.weight"], on, layer)
         self.input_layernorm.eps = switches.FAULTY_EPS if on.has("eps", layer) else switches.EPS
         self.input_layernorm.gain_offset = weights.gain_offset(on, layer)
         self.input_layernorm.rounds_before_gain = not on.has("norm_cast_order", layer)
-        self.post_attention_layernorm = RMSNorm(made[f"layers.{layer}.post_norm.weight"])
-        self.post_attention_layernorm.gain_offset = float(on.has("gain_less_one"))
+        self.post_attention_layernorm = RMSNorm(made[f"layers.{layer}.post_norm.weight"], on, layer)
         self.post_attention_layernorm.rounds_sum = not on.has("fused_add_unrounded", layer)
         self.post_attention_layernorm.loses_residual = on.has("missing_residual", layer)
         self.layer, self.on, self.token = layer, on, on.padding + 11
@@ -236,9 +244,8 @@ class Qwen2Model(nn.Module):
         super().__init__()
         self.embed_tokens = VocabParallelEmbedding(made["embedding.weight"], weights.embedding_multiplier(on))
         rotary = RotaryEmbedding(on)
-        self.layers = nn.ModuleList(Qwen2DecoderLayer(made, layer, on, rotary) for layer in range(LAYERS))
-        self.norm = RMSNorm(made["final_norm.weight"])
-        self.norm.gain_offset = float(on.has("gain_less_one"))
+        self.layers = nn.ModuleList(Qwen2DecoderLayer(made, layer, on, rotary) for layer in range(on.layers))
+        self.norm = RMSNorm(made["final_norm.weight"], on)
         self.on = on
 
     def forward(self, input_ids: Tensor, positions: Tensor) -> Tensor:

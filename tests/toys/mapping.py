@@ -126,7 +126,8 @@ def _of_engine(layer: int, name: str, on: Pair) -> Operand:
     if name == "attn_core.out":
         return _infer(f"{stem}.self_attn.attn.Attention", "output.0", on)
     if name == "act_mul.out":
-        return _infer(f"{stem}.mlp.act_fn.SiluAndMul", "output.0", on)
+        activation = "GeluAndMul" if on.infer.has("gelu", layer) else "SiluAndMul"
+        return _infer(f"{stem}.mlp.act_fn.{activation}", "output.0", on)
     entry, start, stop = _INFER_WEIGHTS[module]
     channels = [] if start is None else [{"op": "slice", "axis": 1, "start": start, "stop": stop}]
     return _infer(f"{stem}.{entry}", "output.0", on, *channels)

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 Side = Literal["train", "infer"]
 Kind = Literal["fault", "rounding", "setting", "sampling"]
 
-LAYERS = 3
+LAYERS, DEEP_LAYERS = 3, 6
 EPS, FAULTY_EPS = 1e-6, 1e-5
 ROPE_BASE, FAULTY_ROPE_BASE = 10_000.0, 1_000_000.0
 WINDOW = 8
@@ -83,12 +83,23 @@ _LIST = [
     Switch("probs_rounded", "rounding", "layers.N.attn_core.out", "probabilities are rounded to bfloat16 before they meet v"),
     Switch("partial_sums", "rounding", "layers.N.o_proj.out", "o_proj and down_proj are two partial sums, each rounded, then added"),
     Switch("fused_add_unrounded", "rounding", "layers.N.post_norm.out", "the norm after attention normalises the sum before it is rounded"),
+    Switch("fused_activation", "rounding", "layers.N.act_mul.out", "the activation is not rounded before it is multiplied by up"),
+    Switch("norms_bfloat16", "rounding", "layers.N.input_norm.out", "norms of layer N round each step: squares, mean, root and product"),
     Switch("padded", "setting", "", "four padding tokens stand before the prompt and are masked; the mapping cuts their rows off"),
     Switch("window", "setting", "", "attention of layer N looks back over 8 keys"),
     Switch("embedding_scaled", "setting", "", "embeddings are multiplied by 7.0625, the square root of 50 in bfloat16"),
     Switch("blocked_attention", "setting", "", "attention of all layers walks blocks of 5 keys from the last, and keeps sums in float16"),
     Switch("truncated_sums", "setting", "", "sums of products of all linears are cut to 14 bits after each addition"),
+    Switch("interleaved_rotation", "fault", "layers.0.q_rope.out", "neighbouring channels are turned, not both halves", seen=_CORE),
+    Switch("attention_scaled", "fault", "layers.N.attn_core.out", "what attention returns is 1.4142 times what it should be"),
+    Switch("gelu", "fault", "layers.N.act_mul.out", "the activation is gelu, approximated by tanh, not silu"),
     Switch("scale_up", "fault", "layers.N.attn_core.out", "scores are 1 % larger"),
+    Switch("small_embeddings", "setting", "", "embeddings are 0.3125 times as large, which leaves a stream of RMS 0.02"),
+    Switch("fused_in_groups", "setting", "", "the trainer holds q, k and v in one matrix, group by group: its heads of q, its k, its v"),
+    Switch("fused_in_blocks", "setting", "", "the trainer's rows of q, then of k, then of v, were written where fused_in_groups reads"),
+    Switch("deep", "setting", "", "there are 6 layers of sharp attention, and each adds more to the stream than the one before"),
+    Switch("tied_head", "setting", "", "the head is the embedding"),
+    Switch("pairs_apart", "setting", "", "rows of q and k stand in the order that interleaved_rotation reads rightly"),
     Switch("stream_scaled", "setting", "", "embeddings are multiplied by 7.0625 between their module and the first layer"),
     Switch("log_probs", "setting", "", "log-probabilities of the prompt are made of the logits of all tokens but the last"),
     Switch("gain_less_one", "setting", "", "gains of norms are stored less one, which is added when they are used"),
@@ -113,12 +124,17 @@ class Switches:
         unknown = [name for name, _ in self.on if name not in SWITCHES]
         if unknown:
             raise ValueError(f"no such switch: {', '.join(unknown)}; there are {', '.join(SWITCHES)}")
-        if any(not 0 <= layer < LAYERS for _, layer in self.on):
-            raise ValueError(f"no such layer: {self.on}; there are {LAYERS}, from 0")
+        if any(not 0 <= layer < self.layers for _, layer in self.on):
+            raise ValueError(f"no such layer: {self.on}; there are {self.layers}, from 0")
 
     def has(self, name: str, layer: int | None = None) -> bool:
         """Whether it is on; ``layer`` None: on any layer."""
         return any(one == name and layer in (None, at) for one, at in self.on)
+
+    @property
+    def layers(self) -> int:
+        """How many layers the model has."""
+        return DEEP_LAYERS if self.has("deep") else LAYERS
 
     @property
     def padding(self) -> int:

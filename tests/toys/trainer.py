@@ -6,8 +6,8 @@ from torch import Tensor, nn
 from . import arithmetic, switches, weights
 from .arithmetic import rounded
 from .log_probs import call, log_probs_of
-from .switches import LAYERS, Switches
-from .weights import HEADS, WIDTH
+from .switches import Switches
+from .weights import GROUPS, HEADS, QUERY, WIDTH
 
 
 class Linear(nn.Module):
@@ -52,16 +52,17 @@ class Embedding(nn.Module):
 class Qwen2RMSNorm(nn.Module):
     """Given a residual stream, it adds first and returns the sum as well, as a fused kernel that trainers patch in does."""
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, on: Switches, layer: int | None = None) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight)
-        self.eps, self.gain_offset, self.rounds_before_gain = switches.EPS, 0.0, True
+        self.eps, self.gain_offset, self.rounds_before_gain = switches.EPS, float(on.has("gain_less_one")), True
+        self.normalised = arithmetic.normalised_stepwise if layer is not None and on.has("norms_bfloat16", layer) else arithmetic.normalised
 
     def forward(self, hidden_states: Tensor, residual: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
         x = hidden_states.float()
         if residual is not None:
             x = x + residual.float()
-        y = arithmetic.normalised(x, self.eps)
+        y = self.normalised(x, self.eps)
         gain = self.weight.float() + self.gain_offset
         y = rounded((rounded(y).float() if self.rounds_before_gain else y) * gain)
         return y if residual is None else (y, rounded(x))
@@ -91,10 +92,18 @@ def rotate_half(x: Tensor) -> Tensor:
     return torch.cat([-x[..., half:], x[..., :half]], -1)
 
 
-def apply_rotary_pos_emb(x: Tensor, cos: Tensor, sin: Tensor, *, stepwise: bool) -> Tensor:
-    """x [1, heads, tokens, WIDTH], cos and sin [1, tokens, WIDTH]; ``stepwise``: both products are rounded before they are added."""
-    first, second = x.float() * cos[:, None].float(), rotate_half(x).float() * sin[:, None].float()
-    if stepwise:
+def rotate_neighbours(x: Tensor) -> Tensor:
+    return torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
+
+
+def apply_rotary_pos_emb(x: Tensor, cos: Tensor, sin: Tensor, on: Switches) -> Tensor:
+    """x [1, heads, tokens, WIDTH], cos and sin [1, tokens, WIDTH]."""
+    turn = rotate_half
+    if on.has("interleaved_rotation"):
+        half = WIDTH // 2
+        cos, sin, turn = cos[..., :half].repeat_interleave(2, -1), sin[..., :half].repeat_interleave(2, -1), rotate_neighbours
+    first, second = x.float() * cos[:, None].float(), turn(x).float() * sin[:, None].float()
+    if on.has("rope_stepwise"):
         first, second = arithmetic.through_stored(first), arithmetic.through_stored(second)
     return rounded(first + second)
 
@@ -109,6 +118,7 @@ class Qwen2Attention(nn.Module):
         for projection in (self.q_proj, self.k_proj, self.v_proj):
             projection.with_bias = not on.has("missing_bias", layer)
             projection.hands_on = on.has("bias_handed_on", layer)
+        self.linear_qkv = Linear(*weights.fused_qkv(made, layer, on)) if on.has("fused_in_groups") else None
         self.o_proj = Linear(made[f"{stem}.o_proj.weight"])
         self.o_proj.partial = on.has("partial_sums", layer)
         self.o_proj.channel = 7 if on.has("one_channel", layer) else None
@@ -117,18 +127,27 @@ class Qwen2Attention(nn.Module):
 
     def forward(self, hidden_states: Tensor, position_embeddings: tuple[Tensor, Tensor], attention_mask: Tensor) -> tuple[Tensor, None]:
         shape = (*hidden_states.shape[:-1], -1, WIDTH)
-        projected = (_with_bias(project(hidden_states)) for project in (self.q_proj, self.k_proj, self.v_proj))
-        q, k, v = (one.view(shape).transpose(1, 2) for one in projected)
-        stepwise = self.on.has("rope_stepwise")
-        q, k = (apply_rotary_pos_emb(x, *position_embeddings, stepwise=stepwise) for x in (q, k))
+        q, k, v = (one.reshape(shape).transpose(1, 2) for one in self._projected(hidden_states))
+        q, k = (apply_rotary_pos_emb(x, *position_embeddings, self.on) for x in (q, k))
         mixed = weights.attention(self.on, self.layer, q[0], k[0], v[0], attention_mask[0, 0], self.scaling)
         mixed = rounded(mixed).transpose(0, 1).reshape(*hidden_states.shape[:-1], HEADS * WIDTH)
         return self.o_proj(mixed), None
+
+    def _projected(self, hidden_states: Tensor) -> list[Tensor]:
+        if self.linear_qkv is None:
+            return [_with_bias(project(hidden_states)) for project in (self.q_proj, self.k_proj, self.v_proj)]
+        groups = self.linear_qkv(hidden_states).unflatten(-1, (GROUPS, -1))
+        return list(groups.split_with_sizes([QUERY // GROUPS, WIDTH, WIDTH], -1))
 
 
 class SiLUActivation(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return rounded(arithmetic.silu(x.float()))
+
+
+class NewGELUActivation(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return rounded(arithmetic.gelu(x.float()))
 
 
 class Qwen2MLP(nn.Module):
@@ -137,12 +156,14 @@ class Qwen2MLP(nn.Module):
         self.gate_proj, self.up_proj, self.down_proj = (Linear(made[f"layers.{layer}.{name}.weight"]) for name in ("gate", "up", "down"))
         self.down_proj.partial = on.has("partial_sums", layer)
         self.down_proj.token = on.padding + 11 if on.has("one_token", layer) else None
-        self.act_fn = SiLUActivation()
-        self.exchanged = on.has("gate_up_order", layer)
+        self.act_fn = NewGELUActivation() if on.has("gelu", layer) else SiLUActivation()
+        self.exchanged, self.fused = on.has("gate_up_order", layer), on.has("fused_activation", layer)
 
     def forward(self, x: Tensor) -> Tensor:
         left, right = (self.up_proj, self.gate_proj) if self.exchanged else (self.gate_proj, self.up_proj)
-        down: Tensor = self.down_proj(rounded(self.act_fn(left(x)).float() * right(x).float()))
+        gate, up = left(x), right(x)
+        activated = arithmetic.silu(gate.float()) if self.fused else self.act_fn(gate).float()
+        down: Tensor = self.down_proj(rounded(activated * up.float()))
         return down
 
 
@@ -150,12 +171,11 @@ class Qwen2DecoderLayer(nn.Module):
     def __init__(self, made: dict[str, Tensor], layer: int, on: Switches) -> None:
         super().__init__()
         self.self_attn, self.mlp = Qwen2Attention(made, layer, on), Qwen2MLP(made, layer, on)
-        self.input_layernorm = Qwen2RMSNorm(made[f"layers.{layer}.input_norm.weight"])
+        self.input_layernorm = Qwen2RMSNorm(made[f"layers.{layer}.input_norm.weight"], on, layer)
         self.input_layernorm.eps = switches.FAULTY_EPS if on.has("eps", layer) else switches.EPS
         self.input_layernorm.gain_offset = weights.gain_offset(on, layer)
         self.input_layernorm.rounds_before_gain = not on.has("norm_cast_order", layer)
-        self.post_attention_layernorm = Qwen2RMSNorm(made[f"layers.{layer}.post_norm.weight"])
-        self.post_attention_layernorm.gain_offset = float(on.has("gain_less_one"))
+        self.post_attention_layernorm = Qwen2RMSNorm(made[f"layers.{layer}.post_norm.weight"], on, layer)
         self.fused, self.loses_residual = on.has("fused_add_unrounded", layer), on.has("missing_residual", layer)
         self.layer, self.on, self.token = layer, on, on.padding + 11
 
@@ -192,9 +212,8 @@ class Qwen2Model(nn.Module):
     def __init__(self, made: dict[str, Tensor], on: Switches) -> None:
         super().__init__()
         self.embed_tokens = Embedding(made["embedding.weight"], weights.embedding_multiplier(on))
-        self.layers = nn.ModuleList(Qwen2DecoderLayer(made, layer, on) for layer in range(LAYERS))
-        self.norm = Qwen2RMSNorm(made["final_norm.weight"])
-        self.norm.gain_offset = float(on.has("gain_less_one"))
+        self.layers = nn.ModuleList(Qwen2DecoderLayer(made, layer, on) for layer in range(on.layers))
+        self.norm = Qwen2RMSNorm(made["final_norm.weight"], on)
         self.rotary_emb = Qwen2RotaryEmbedding(on)
         self.on = on
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import arithmetic
-from .switches import LAYERS, WINDOW, Switches
+from .switches import WINDOW, Switches
 
 HIDDEN, HEADS, GROUPS, WIDTH, MIDDLE, VOCABULARY, TOKENS = 64, 4, 2, 16, 96, 128, 24
 QUERY, KEY = HEADS * WIDTH, GROUPS * WIDTH  # channels of q, and of each of k and v
@@ -18,10 +18,12 @@ PAD_ID = 0
 def weights(switches: Switches) -> dict[str, Tensor]:
     """Every weight by its boundary's name, in the stored format, of a side with these switches."""
     made = {
-        "embedding.weight": _matrix("embedding", VOCABULARY, HIDDEN, 0.0625),
+        "embedding.weight": _matrix("embedding", VOCABULARY, HIDDEN, 0.01953125 if switches.has("small_embeddings") else 0.0625),
         "lm_head.weight": _matrix("lm_head", VOCABULARY, HIDDEN, 0.125),
     }
-    for layer in range(LAYERS):
+    if switches.has("tied_head"):
+        made["lm_head.weight"] = made["embedding.weight"]
+    for layer in range(switches.layers):
         made.update(_of_layer(f"layers.{layer}", switches, layer))
     made["final_norm.weight"] = _gain("final_norm")
     if switches.has("gain_less_one"):  # exact: gains lie near 1, and their distance from it has no more digits than they
@@ -37,12 +39,17 @@ def gain_offset(on: Switches, layer: int) -> float:
 def _of_layer(stem: str, switches: Switches, layer: int) -> dict[str, Tensor]:
     made = {f"{stem}.{name}.weight": _gain(f"{stem}.{name}") for name in ("input_norm", "post_norm")}
     for name, rows in (("q", QUERY), ("k", KEY), ("v", KEY)):
-        made[f"{stem}.{name}.weight"] = _matrix(f"{stem}.{name}", rows, HIDDEN, 0.125)
+        sharp = 8.0 if switches.has("deep") and name != "v" else 1.0
+        made[f"{stem}.{name}.weight"] = _matrix(f"{stem}.{name}", rows, HIDDEN, 0.125 * sharp)
         made[f"{stem}.{name}.bias"] = _matrix(f"{stem}.{name}.bias", rows, 1, 0.25)[:, 0].clone()
     for name in ("gate", "up"):
         made[f"{stem}.{name}.weight"] = _matrix(f"{stem}.{name}", MIDDLE, HIDDEN, 0.125)
-    for name, columns in (("o_proj", QUERY), ("down", MIDDLE)):  # small, so that the stream stays small and eps matters
-        made[f"{stem}.{name}.weight"] = _matrix(f"{stem}.{name}", HIDDEN, columns, 0.03125)
+    added = 0.5 * 1.5**layer if switches.has("deep") else 0.03125  # small, so that the stream stays small and eps matters
+    for name, columns in (("o_proj", QUERY), ("down", MIDDLE)):
+        made[f"{stem}.{name}.weight"] = _matrix(f"{stem}.{name}", HIDDEN, columns, added)
+    if switches.has("pairs_apart"):
+        for name in (f"{stem}.{one}.{kind}" for one in ("q", "k") for kind in ("weight", "bias")):
+            made[name] = made[name].unflatten(0, (-1, 2, WIDTH // 2)).transpose(1, 2).flatten(0, 2).contiguous()
     if switches.has("kv_swapped", layer):
         for kind in ("weight", "bias"):
             made[f"{stem}.k.{kind}"], made[f"{stem}.v.{kind}"] = made[f"{stem}.v.{kind}"], made[f"{stem}.k.{kind}"]
@@ -50,6 +57,15 @@ def _of_layer(stem: str, switches: Switches, layer: int) -> dict[str, Tensor]:
         signs = _matrix(f"{stem}.down.update", HIDDEN, MIDDLE, 1.0).float().sign()
         made[f"{stem}.down.weight"] = arithmetic.rounded(made[f"{stem}.down.weight"].float() - signs * 2.0**-13)
     return made
+
+
+def fused_qkv(made: dict[str, Tensor], layer: int, on: Switches) -> tuple[Tensor, Tensor]:
+    """Weight and bias of q, k and v as one linear holds them: group by group, or in three blocks (fused_in_blocks)."""
+    parts = [[made[f"layers.{layer}.{name}.{kind}"] for name in ("q", "k", "v")] for kind in ("weight", "bias")]
+    if not on.has("fused_in_blocks"):
+        parts = [[part for each in zip(*(one.chunk(GROUPS) for one in three), strict=True) for part in each] for three in parts]
+    weight, bias = (torch.cat(each) for each in parts)
+    return weight, bias
 
 
 def prompt(switches: Switches) -> tuple[Tensor, Tensor]:
@@ -82,7 +98,8 @@ def attention(on: Switches, layer: int, q: Tensor, k: Tensor, v: Tensor, seen: T
     """Heads of one layer by the kernel that is switched on: see `arithmetic.attention`."""
     if on.has("blocked_attention"):
         return arithmetic.blocked_attention(q, k, v, seen, scale=scale)
-    return arithmetic.attention(q, k, v, seen, scale=scale, round_probabilities=on.has("probs_rounded", layer))
+    mixed = arithmetic.attention(q, k, v, seen, scale=scale, round_probabilities=on.has("probs_rounded", layer))
+    return mixed * 1.4142 if on.has("attention_scaled", layer) else mixed
 
 
 def attention_mask(tokens: int, on: Switches, layer: int) -> Tensor:

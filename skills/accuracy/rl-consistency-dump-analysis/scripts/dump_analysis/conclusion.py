@@ -32,6 +32,7 @@ from .replicas import differing
 from .weights import WeightsCompared, compared
 from .wording import word
 
+_GROWN = 10  # times what the layer that adds most makes: a large effect of a small cause
 NOT_LOGGED = Metrics(LogMetric("evidence_missing"), EndToEndMetric("evidence_missing"))  # where no log was given
 
 
@@ -132,13 +133,22 @@ def _summary(
 ) -> list[Worded]:
     first = stated_summary.second(results, mapping) or _summary_first(results)
     if results.overall == "nonzero" and consistency == "consistent":
-        verdict = word("sum_rounding", n=len(findings))
+        verdict = _summary_rounding(results, findings)
     elif _equal_but_for_gaps(results) and consistency == "consistent":
         verdict = word("sum_exact_covered", n=results.counts["EXACT"])
     else:
         verdict = _summary_verdict(results, findings, weights, cut_short)
     counts = _summary_counts(results, mapping, weights)
     return [verdict, first, _with_modules(counts, replay) if replay is not None and replay.modules else counts]
+
+
+def _summary_rounding(results: BoundaryResults, findings: Sequence[Finding]) -> Worded:
+    """That it is rounding; where much more of it arrives at the end than any layer makes, how much."""
+    made = max((link.local for finding in findings for link in finding.chain if link.local is not None), default=0.0)
+    last = next((row for row in reversed(results.boundaries) if row.rel_l2 is not None), None)
+    if last is None or last.rel_l2 is None or not made or last.rel_l2 < _GROWN * made:
+        return word("sum_rounding", n=len(findings))
+    return word("sum_rounding_grown", n=len(findings), made=made, boundary=last.boundary, end=last.rel_l2)
 
 
 def _with_modules(counts: Worded, replay: ReplayResults) -> Worded:

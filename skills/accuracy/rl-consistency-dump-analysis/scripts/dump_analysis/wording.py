@@ -195,6 +195,16 @@ TABLE: dict[str, tuple[str, str]] = {
         "at {n} further boundaries only tokens from {token} on differ, where {names} differ too: that may be their effect",
         "另有 {n} 个边界只在 token {token} 及其后不同，而那里的 {names} 也不同：可能是其影响",
     ),
+    "positions_heal": (
+        (
+            "infer's positions are train's plus {offset} at every token. Rotary attention depends on differences of positions alone, and "
+            "all {n} rotations and attentions recomputed are the same on both sides: it heals, and behind them only rounding is left of it"
+        ),
+        (
+            "infer 的位置在每个 token 上都等于 train 的位置加 {offset}。旋转位置编码的注意力只取决于位置之差，"
+            "且重算的 {n} 个旋转与注意力两侧相同：影响自行抵消，其后只剩舍入差异"
+        ),
+    ),
     "before_inputs": (
         "{boundary} differs from token {onset} on; {names} differ only from token {token} on: before that it is not their effect",
         "{boundary} 从 token {onset} 起不同，而 {names} 从 token {token} 起才不同：在此之前的差异不是其影响",
@@ -610,6 +620,14 @@ TABLE: dict[str, tuple[str, str]] = {
         "一侧没有记录权重，而另一侧的权重不能解释它在 {modules} 的计算",
     ),
     "config_apart": ("{told} ({modules})", "{told}（{modules}）"),
+    "stated_windows_apart": (
+        "the configurations state a window of {train} for train and of {infer} for infer; it has no effect here: no token sees past it",
+        "两侧配置的窗口不同：train 为 {train}，infer 为 {infer}；此处没有影响：没有 token 的可见范围超出窗口",
+    ),
+    "stated_constants_apart": (
+        "the configurations state {name} {train} for train and {infer} for infer; what was recorded follows from either value",
+        "两侧配置的 {name} 不同：train 为 {train}，infer 为 {infer}；所记录的数据用两个值都能得出",
+    ),
     "config_agrees": (
         "in all {n} modules with constants one value explains both sides: {names}",
         "全部 {n} 个含常数的模块中，同一个值能解释两侧：{names}",
@@ -670,6 +688,16 @@ TABLE: dict[str, tuple[str, str]] = {
     "sum_exact_cut": (
         "The two sides are equal bit for bit at all {n} boundaries compared, but the dump of {sides} is incomplete.",
         "两侧在全部 {n} 个已比较的边界上逐位相等，但 {sides} 的采集不完整。",
+    ),
+    "sum_rounding_grown": (
+        (
+            "The two sides compute the same function: whatever differs is rounding, made at {n} kinds of places, each of which is named. "
+            "Its effect is large: a relative difference of at most {made} where a layer makes it has grown to {end} at {boundary}."
+        ),
+        (
+            "两侧计算的是同一个函数：所有差异都是舍入，来自 {n} 类位置，均已指明。"
+            "但其影响很大：单层产生的相对差异不超过 {made}，到 {boundary} 处已放大到 {end}。"
+        ),
     ),
     "sum_exact_covered": (
         (
@@ -1073,6 +1101,27 @@ TABLE: dict[str, tuple[str, str]] = {
     "replay_logits_scale_stated": (
         "{side} scales its logits in this module; {other}, whose configuration states the same scale {value}, after it",
         "{side} 在该模块内缩放 logits；{other} 的配置写明同样的比例 {value}，在其后进行",
+    ),
+    "replay_qkv_read_in_groups": (
+        (
+            "{side}: rows of its fused q, k and v are in the wrong order: they lie one block after the other, and attention reads them in "
+            "{groups} groups, of each its q, k and v; so read, all {of} elements follow"
+        ),
+        (
+            "{side}：融合的 qkv 行顺序错误：权重按 q、k、v 三块拼接，而注意力按 {groups} 组（每组依次为 q、k、v）读取；"
+            "照此读取，全部 {of} 个元素均可得出"
+        ),
+    ),
+    "replay_qkv_read_in_blocks": (
+        (
+            "{side}: rows of its fused q, k and v are in the wrong order: they lie group by group, and attention reads all of q, then k, "
+            "then v; so read, all {of} elements follow"
+        ),
+        "{side}：融合的 qkv 行顺序错误：权重按组排列，而注意力按 q、k、v 三块读取；照此读取，全部 {of} 个元素均可得出",
+    ),
+    "replay_head_tied": (
+        "{side}: all {of} logits follow from its embedding, and not from the head that the other side recorded",
+        "{side}：全部 {of} 个 logits 均由其 embedding 得出，而不是由另一侧记录的 lm_head 权重得出",
     ),
     "replay_rows_shifted": (
         "{side}: {share} of the logits follow from the row {by} further on than their own ({origin} weight)",

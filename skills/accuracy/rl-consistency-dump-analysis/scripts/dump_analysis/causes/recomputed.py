@@ -94,6 +94,10 @@ def config(replay: ReplayResults) -> Ground:
         told = [sentence for module in apart for sentence in module.evidence if sentence.kind in _CONFIG_TOLD]
         names = [module.module for module in apart]
         return Ground("supported", word("config_apart", modules=names, told=_once(told)), modules=frozenset(names))
+    unused = {module.module: stated for module in replay.modules if (stated := stated_apart(module))}
+    if unused:
+        told = [stated_told(name, *values) for stated in unused.values() for name, values in stated.items()]
+        return Ground("supported", word("config_apart", modules=list(unused), told=_once(told)), modules=frozenset(unused))
     agreed = [module for module in replay.modules if follows(module) and not _is_odd(module) and _shared(module)]
     names = sorted({name for module in agreed for name in _shared(module)})
     unknown, would_decide = _left(replay.modules)
@@ -102,6 +106,25 @@ def config(replay: ReplayResults) -> Ground:
         told_of = word("config_agrees_partly", names=names, n=len(agreed), left=unknown + odd)
         return Ground("open", told_of, would_decide or (word("decide_config_files"),))
     return Ground("excluded", word("config_agrees", names=names, n=len(agreed)))
+
+
+def stated_apart(module: ModuleReplay) -> dict[str, tuple[float | str, float | str]]:
+    """Constants of which both configurations state another value, and what was recorded follows from either."""
+    if module.verdict not in _RIGHT:
+        return {}
+    pairs = {name: (module.train.config[name], module.infer.config[name]) for name in _shared(module)}
+    return {
+        name: (one.value, two.value)
+        for name, (one, two) in pairs.items()
+        if one.source == two.source == "config" and one.value != two.value
+        if isinstance(one.value, (float, str)) and isinstance(two.value, (float, str))
+    }
+
+
+def stated_told(name: str, train: float | str, infer: float | str) -> Worded:
+    """A window that no token sees past has no effect; what else was recorded does not depend on the constant."""
+    kind = "stated_windows_apart" if name == "attention_window" else "stated_constants_apart"
+    return word(kind, name=name, train=train, infer=infer)
 
 
 def _is_odd(module: ModuleReplay) -> bool:

@@ -19,6 +19,7 @@ from dump_analysis.weights import WeightsCompared
 from dump_analysis.wording import word
 
 NAMES = ("weights_out_of_sync", "input_misaligned", "config", "parallel_layout", "kernel_order", "randomness")
+_CONFIRMED = {"weights_out_of_sync": "weights", "input_misaligned": "inputs", "config": "config", "parallel_layout": "replicas"}
 _MOST_RANKED = 3  # causes that are told of one boundary
 
 
@@ -62,7 +63,7 @@ def _of_weights(known: _Known, mapping: SemanticMapping | None) -> Ground:
 
 
 def _hypothesis(name: str, ground: Ground, findings: Sequence[Finding]) -> Hypothesis:
-    confirmed = {"weights_out_of_sync": "weights", "input_misaligned": "inputs", "parallel_layout": "replicas"}.get(name)
+    confirmed = _CONFIRMED.get(name)
     ids = [one.id for one in findings if confirmed in one.confirmed_by or any(_module_of(at) in ground.modules for at in one.boundaries)]
     return Hypothesis(name, ground.state, ground.because, ids, list(ground.would_decide) if ground.state == "open" else [])
 

@@ -74,8 +74,17 @@ def before(boundaries: Sequence[BoundaryResult], start: int | None) -> BoundaryR
     return next((result for result in boundaries if (first := begins(result)) is not None and first < start), None)
 
 
-def of_input(result: BoundaryResult, start: int | None, boundaries: Sequence[BoundaryResult], modules: dict[str, Modules]) -> Finding:
+def of_input(
+    result: BoundaryResult,
+    start: int | None,
+    boundaries: Sequence[BoundaryResult],
+    modules: dict[str, Modules],
+    heals: Worded | None = None,
+) -> Finding:
+    """``heals``: why nothing behind it is its effect, where that is so."""
     cause = word("inputs_differ", names=result.boundary)
+    if heals is not None:
+        return finding([result], modules, character="logic", cause=cause, evidence=[evidence(result), heals], confirmed_by="inputs")
     behind = sum((first := begins(other)) is not None and start is not None and first >= start for other in boundaries)
     told = [evidence(result)] + ([word("may_be_of_inputs", n=behind, token=start, names=result.boundary)] if behind else [])
     return finding([result], modules, character="logic", cause=cause, evidence=told, confirmed_by="inputs")

@@ -10,6 +10,8 @@ from dump_analysis.artefacts.conclusion import Finding
 from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.boundaries import INPUTS, made_by
 from dump_analysis.findings import compared, replayed
+from dump_analysis.findings.positions import heals
+from dump_analysis.findings.stated import of_stated
 from dump_analysis.findings.weights import of_weights
 from dump_analysis.replicas import DifferingReplica
 from dump_analysis.weights import WeightsCompared
@@ -29,7 +31,8 @@ def find(
     places = {result.boundary: at for at, result in enumerate(results.boundaries)}
     inputs = [result for result in results.boundaries if result.boundary in INPUTS and compared.differs(result)]
     start = compared.onset(inputs)
-    found = [compared.of_input(result, start, results.boundaries, modules) for result in inputs]
+    healed = {result.boundary: heals(result, results.boundaries, replay) for result in inputs}
+    found = [compared.of_input(result, start, results.boundaries, modules, healed[result.boundary]) for result in inputs]
     alone = next((result for result in results.boundaries if compared.nonfinite_side(result) is not None), None)
     if alone is not None:
         found.append(compared.of_nonfinite(alone, modules))
@@ -40,6 +43,7 @@ def find(
             one for one in replayed.of_replay(replayed.seen(replay, results.boundaries), modules, start) if {*one.boundaries} - told
         ]
         found += [_beside_inputs(finding, results.boundaries[places[finding.boundary]], inputs, start) for finding in by_replay]
+        found += of_stated(replayed.seen(replay, results.boundaries), modules)
     first = results.first_divergence
     explained = {boundary for finding in found for boundary in finding.boundaries}
     explained |= {made_by(boundary) for boundary in explained}

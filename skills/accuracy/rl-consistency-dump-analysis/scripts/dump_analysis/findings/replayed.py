@@ -22,6 +22,9 @@ from dump_analysis.wording import word
 
 # Evidence that says which cause a verdict has, what names it best first, and which of its values modules of one cause have alike.
 _CAUSES = {
+    "replay_head_tied": ("side",),
+    "replay_qkv_read_in_groups": ("side", "groups"),
+    "replay_qkv_read_in_blocks": ("side",),
     "replay_rows_shifted": ("side", "by"),
     "replay_fits_offsets": ("side",),
     "replay_fits_unchanged": ("side",),
@@ -44,7 +47,7 @@ _CAUSES = {
 # What one cause does at several places; of all others nothing tells that it is one.
 _ANYWHERE = (
     "replay_constants", "replay_functions", "replay_mistake", "replay_fits_offsets",
-    "replay_bias_alone", "replay_gain_twice", "replay_gain_never",
+    "replay_bias_alone", "replay_gain_twice", "replay_gain_never", "replay_qkv_read_in_groups", "replay_qkv_read_in_blocks",
 )  # fmt: skip
 _ROUNDING_PARTS = 6  # evidence sentences of a finding
 
@@ -132,9 +135,11 @@ def _logic(group: Sequence[Seen], modules: dict[str, Modules]) -> Finding:
         raise ValueError(f"{group[0].module.module} has no cause of its own")
     cause = _constants(group, str(told.values["name"])) if told.kind == "replay_constants" else _in_one_cause(group, told)
     proofs = [each for one in group for each in one.module.evidence if each.kind != "replay_weights_differ"]
+    seen_there = _hints(group[0].result) if told.kind == "replay_unexplained" else []  # nothing names it: what it looks like
     made = finding(
-        [one.result for one in group], modules, character="logic", cause=cause, evidence=_once(proofs), side=side, confirmed_by="replay"
-    )
+        [one.result for one in group], modules, character="logic", cause=cause, evidence=[*_once(proofs), *seen_there], side=side,
+        confirmed_by="replay",
+    )  # fmt: skip
     stated = next((each for each in proofs if each.kind == "replay_constant_stated"), None)
     fix = _fix(stated) if stated is not None else None
     by_config = made.confirmed_by + (["config"] if stated is not None else [])
@@ -212,10 +217,13 @@ def _unknown(group: Sequence[Seen], modules: dict[str, Modules]) -> Finding:
     first = group[0].result
     cause = word("replay_cause_unknown", n=len(group), modules=[one.module.module for one in group], why=_once(_reasons(group))[:2])
     looks = causes.fingerprint(first)
-    hints = first.where.hints if first.where is not None else []
     own = [told for one in group for told in one.module.evidence]
-    told = [evidence(first), *([looks] if looks is not None else []), *hints, *_once(own)]
+    told = [evidence(first), *([looks] if looks is not None else []), *_hints(first), *_once(own)]
     return finding([one.result for one in group], modules, character="unknown", cause=cause, evidence=told, confirmed_by="fingerprint")
+
+
+def _hints(result: BoundaryResult) -> list[Worded]:
+    return result.where.hints if result.where is not None else []
 
 
 def _reasons(group: Sequence[Seen]) -> list[Worded]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from dump_analysis.artefacts.semantic_mapping import Row
-from dump_analysis.replay import attention_work
+from dump_analysis.replay import attention_work, fused_reading
 from dump_analysis.replay.attention_search import Found, found_for
 from dump_analysis.replay.attention_stretch import stretch_of, turn_of
 from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
@@ -32,7 +32,28 @@ def replay_attentions(
     infer = _side(files, pair, row, "infer", stated.get("infer", {}), values_of(train), own["infer"])
     if values_of(infer) and not values_of(train):
         train = _side(files, pair, row, "train", stated.get("train", {}), values_of(infer))
-    return {"train": train, "infer": infer}
+    found = {"train": train, "infer": infer}
+    return {
+        label: _or_read_otherwise(files, pair, row, label, found[label], found["infer" if label == "train" else "train"], stated)
+        for label in found
+    }
+
+
+def _or_read_otherwise(
+    files: Files, pair: Pair, row: Row, label: str, own: Replayed | Unreplayed, other: Replayed | Unreplayed, stated: Mapping[str, Config]
+) -> Replayed | Unreplayed:
+    """A side that nothing explains, as one that reads its fused q, k and v in another order, if that explains it."""
+    if not isinstance(own, Replayed) or own.follows or own.best.explains:
+        return own
+    if not isinstance(other, Replayed) or not other.follows or other.work.heads is None:
+        return own
+    layer = row.boundary.removesuffix(attention_work.CORE)
+    for groups, read in fused_reading.orders(pair, layer, label, other.work.heads.width) if layer != row.boundary else ():
+        again = _side(files, read, row, label, stated.get(label, {}), values_of(other))
+        if isinstance(again, Replayed) and again.explained:
+            mistaken = again.best._replace(trial=again.best.trial._replace(fault=True))
+            return own._replace(best=mistaken, residual=None, where=None, noise=None, read_in=groups)
+    return own
 
 
 def values_of(one: Replayed | Unreplayed) -> dict[str, float]:

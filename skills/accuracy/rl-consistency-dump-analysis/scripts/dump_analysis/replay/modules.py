@@ -56,13 +56,14 @@ class Work(NamedTuple):
 
 class Pair(NamedTuple):
     """Both sides of a mapping, its rows by boundary, the names of its weights (recorded or not), and which of each side's rows are
-    which sequence's."""
+    which sequence's. ``has_weights``: whether a parameter of anything was recorded."""
 
     train: Side
     infer: Side
     rows: Mapping[str, Row]
     weights: frozenset[str] = frozenset()
     tokens: Tokens | None = None
+    has_weights: bool = True
 
     def side(self, label: str) -> Side:
         return self.train if label == "train" else self.infer
@@ -73,7 +74,8 @@ def pair_of(mapping: SemanticMapping, train: Side, infer: Side) -> Pair:
     rows = {row.boundary: row for row in [*mapping.boundaries, *mapping.weights]}
     known = [*(row.boundary for row in mapping.weights), *(row.boundary for row in mapping.evidence_missing)]
     weights = frozenset(boundary for boundary in known if is_weight(boundary))
-    return Pair(train, infer, rows, weights, mapping.tokens)
+    units = [*train.units, *infer.units]
+    return Pair(train, infer, rows, weights, mapping.tokens, any(parameters(own) for unit in units for own in unit.entries.values()))
 
 
 def rows_of(mapping: SemanticMapping) -> list[Row]:
@@ -243,11 +245,12 @@ def _weights(files: Files, pair: Pair, row: Row, label: str, cut: Cut) -> tuple[
         borrowed, guessed = _weights_of_other(files, pair, row, other)
     if borrowed:
         return borrowed, "borrowed", guessed
-    tied = _of_embedding(files, pair, label, other) if row.boundary == places.LOGITS else {}
+    tied = of_embedding(files, pair, label, other) if row.boundary == places.LOGITS else {}
     return tied, "tied" if tied else "absent", False
 
 
-def _of_embedding(files: Files, pair: Pair, *labels: str) -> dict[str, Matrix]:
+def of_embedding(files: Files, pair: Pair, *labels: str) -> dict[str, Matrix]:
+    """The table of the first side that recorded one."""
     row = pair.rows.get(places.EMBEDDING)
     for label in labels if row is not None else ():
         with contextlib.suppress(CannotReplay):  # that side's table cannot be read: perhaps the other's
@@ -282,7 +285,7 @@ def _is_turned(pair: Pair, row: Row, label: str) -> bool:
 
 
 def _has_weight(pair: Pair, row: Row) -> bool:
-    return f"{places.module_of(row.boundary)}.{WEIGHT}" in pair.weights
+    return not pair.has_weights or f"{places.module_of(row.boundary)}.{WEIGHT}" in pair.weights
 
 
 def _inputs(place: Place) -> list[Record]:

@@ -34,7 +34,8 @@ class Replayed(NamedTuple):
 
     ``contradicted``: constants that were stated and with which the record does not follow; ``where``: elements that nothing explains.
     ``noise``: what is left of an operator whose kernels are many, against the noise of rounding. ``shift``: of the rows of a head from
-    which logits follow that nothing else explains.
+    which logits follow that nothing else explains. ``read_in``: groups in which q, k and v were read, 0: three blocks, though their
+    rows lie otherwise.
     """
 
     work: Work
@@ -47,6 +48,7 @@ class Replayed(NamedTuple):
     where: Where | None
     noise: Noise | None = None
     shift: Shift | None = None
+    read_in: int | None = None
 
     @property
     def explained(self) -> bool:

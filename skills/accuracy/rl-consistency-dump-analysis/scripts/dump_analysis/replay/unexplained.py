@@ -44,6 +44,11 @@ def _in_one_place(one: Replayed) -> bool:
 
 def told(label: str, one: Replayed) -> tuple[Worded, ...]:
     best = one.best
+    if one.read_in is not None:
+        kind = "replay_qkv_read_in_groups" if one.read_in else "replay_qkv_read_in_blocks"
+        return (word(kind, side=label, groups=one.read_in, of=best.of),)
+    if best.explains and one.work.origin == "tied":
+        return (word("replay_head_tied", side=label, of=best.of),)
     if best.explains:
         return (word("replay_mistake", side=label, variant=best.trial.variant.name, of=best.of),)
     if one.shift is not None:

@@ -160,21 +160,22 @@ def _is_fused(held: Sequence[Row], pair: Pair, side: str) -> bool:
 
 
 def _with_tied_head(found: Sequence[Compared], rows: Sequence[Row], pair: Pair) -> list[Compared]:
-    """Where the heads differ: whether one side's is its embedding, and the other's is not."""
+    """Where the heads differ: whether one side's is its embedding, and the other's, which was loaded from a head, is not."""
     by_name = {row.boundary: row for row in rows}
     head, embedding = by_name.get("lm_head.weight"), by_name.get("embedding.weight")
     differs = any(one.result.name == "lm_head.weight" and one.unequal for one in found)
     if head is None or embedding is None or not differs:
         return list(found)
-    tied = [side for side in ("train", "infer") if _is_tied(pair, side, head, embedding)]
+    tied: list[Literal["train", "infer"]] = [side for side in ("train", "infer") if _is_tied(pair, side, head, embedding)]
     if len(tied) != 1:
         return list(found)
     told = word("weight_tied", side=tied[0], other="infer" if tied[0] == "train" else "train")
-    return [_with_remark(one, told) if one.result.name == "lm_head.weight" else one for one in found]
+    return [_with_remark(one, told, tied[0]) if one.result.name == "lm_head.weight" else one for one in found]
 
 
-def _with_remark(one: Compared, told: Worded) -> Compared:
-    return one._replace(result=msgspec.structs.replace(one.result, evidence=[*one.result.evidence, told]))
+def _with_remark(one: Compared, told: Worded, side: Literal["train", "infer"] | None = None) -> Compared:
+    """``side``: whose fault the remark proves."""
+    return one._replace(result=msgspec.structs.replace(one.result, evidence=[*one.result.evidence, told], side=side or one.result.side))
 
 
 def _is_tied(pair: Pair, side: str, head: Row, embedding: Row) -> bool:

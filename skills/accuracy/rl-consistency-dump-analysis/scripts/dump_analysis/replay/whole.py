@@ -25,6 +25,7 @@ from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_
 from dump_analysis.replay.naming import named
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed, replay
 from dump_analysis.replay.recorded import CannotReplay
+from dump_analysis.replay.tied_head import or_tied
 from dump_analysis.replay.usual import norms_of
 from dump_analysis.replay.verdict import Weight
 from dump_analysis.sides import Side
@@ -133,7 +134,7 @@ def _weights_of(pair: Pair, row: Row, both: Mapping[str, Replayed | Unreplayed])
 def _one_side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> Replayed | Unreplayed:
     try:
         work = log_prob_work(files, pair, row, label) or norm_chain.with_its_norm(files, pair, row, label, work_of(files, pair, row, label))
-        return replay(work, stated)
+        return or_tied(files, pair, label, replay(work, stated), stated)
     except CannotReplay as why:
         return Unreplayed(entry_of(row, label), why.reason)
     finally:
