@@ -208,3 +208,10 @@ def test_d06_a_small_cause_with_a_large_effect(toys: Toys, tmp_path: Path) -> No
     summary = found.conclusion["summary"][0]
     assert summary["kind"] == "sum_rounding_grown"
     assert (summary["values"]["boundary"], summary["values"]["end"] > 0.5) == ("logits", True)
+
+
+def test_a_stated_constant_that_one_layer_shows_is_one_finding(toys: Toys, tmp_path: Path) -> None:
+    """The other layers follow from either value: a finding of the configurations beside that of the layer would be one fault told twice."""
+    dumped = toys.pair("eps", "infer")
+    found = diagnosed(dumped.train, dumped.infer, tmp_path, configs=({"rms_norm_eps": 1e-6}, {"rms_norm_eps": 1e-5}))
+    assert (found.code, found.logic["boundary"]) == (1, "layers.1.input_norm.out")

@@ -39,7 +39,6 @@ FOUND = {
     "padding_left_in": ["layers.1.attn_core"],
     "interleaved_rotation": ATTENTION,
     "attention_scaled": ["layers.1.attn_core"],
-    "scale_up": ["layers.1.attn_core"],
     "gelu": ["layers.1.act_mul"],
 }
 ROUNDED = {

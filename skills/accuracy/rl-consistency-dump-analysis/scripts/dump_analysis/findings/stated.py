@@ -12,10 +12,15 @@ from dump_analysis.findings.replayed import Seen
 
 
 def of_stated(found: Sequence[Seen], modules: dict[str, Modules]) -> list[Finding]:
-    """One finding a constant and pair of values, at ``config.<constant>``: another prompt would show it in its layers."""
+    """One finding a constant and pair of values, at ``config.<constant>``: another prompt would show it in its layers.
+
+    None of a constant that other modules have shown to differ: that is the same fault.
+    """
+    shown = {told.values["name"] for one in found for told in one.module.evidence if told.kind == "replay_constants"}
     groups: dict[tuple[str, float | str, float | str], list[Seen]] = {}
     for one in found:
-        for name, (train, infer) in stated_apart(one.module).items():
+        apart = {name: values for name, values in stated_apart(one.module).items() if name not in shown}
+        for name, (train, infer) in apart.items():
             groups.setdefault((name, train, infer), []).append(one)
     return [_finding(stated, group, modules) for stated, group in groups.items()]
 
