@@ -10,14 +10,14 @@ import shutil
 import string
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from running import COLLECTION
 
 from .instructions import instruction, module, operand, replace
-from .warm import Ran, Warm
+from .warm import Kill, Ran, Warm
 
 SKILL = COLLECTION.parent
 TEXT = (SKILL / "SKILL.md").read_text(encoding="utf-8")
@@ -87,6 +87,7 @@ class Agent:
     def __init__(self, place: Place, warm: Warm) -> None:
         self.place, self.warm = place, warm
         self.card: dict[str, Any] = {}
+        self.now, self.round0 = 0, "round0"
         (place.base / "bin").mkdir()
         python = place.base / "bin/python3"
         python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
@@ -111,11 +112,16 @@ class Agent:
     def job(self, line: str) -> None:
         """A launch command: environment, scripts, arguments; several joined by &&."""
         for part in line.split(" && "):
-            words = shlex.split(part)
-            at = words.index("python3")
-            environment = dict(word.split("=", 1) for word in words[:at])
-            ran = self.warm.run(words[at + 1 :], environment=environment, cwd=self.place.base)
+            ran = self.run(part)
             assert ran.returncode == 0, ran.stderr
+
+    def run(self, part: str, kill: Kill | None = None) -> Ran:
+        """``NAME=value … python3 SCRIPT …`` in a fork."""
+        words = shlex.split(string.Template(part).substitute(self.place.variables))
+        at = words.index("python3")
+        environment = dict(word.split("=", 1) for word in words[:at])
+        cwd = SKILL if words[at + 1].startswith("scripts/") else self.place.base
+        return self.warm.run(words[at + 1 :], environment=environment, cwd=cwd, kill=kill)
 
     def write(self, name: str, value: Mapping[str, Any]) -> None:
         (self.place.work / name).write_text(json.dumps(value, indent=2, ensure_ascii=False), encoding="utf-8")
@@ -123,6 +129,9 @@ class Agent:
     def edit(self) -> None:
         """The patch, as pitfall P11 advises for code with quotes of both kinds."""
         subprocess.run(["git", "apply", SITE / "edits.patch"], cwd=self.place.trainer, check=True)
+        (compiling,) = re.findall(r"`([^`]* -m py_compile) 文件`", section(6))
+        for name in (*EDITED, MADE):
+            assert self.shell(f'{compiling} "$SRC/{name}"').returncode == 0
 
     def gate(self, stage: int) -> list[str]:
         """The gaps of a gate, or why it cannot be checked; nothing where it is open."""
@@ -134,6 +143,7 @@ class Agent:
 
     def stage(self, number: int) -> None:
         """One stage: its gate is shut before, by itself and nothing before it, and open after."""
+        self.now = number
         shut = self.gate(number)
         assert shut, f"gate {number} is open before anything was done"
         assert number == 0 or [line for line in shut if not line.startswith(f"stage {number}: ")] == []
@@ -194,7 +204,7 @@ class Agent:
         engine = f"{self.place.engine}/serve.py {rollout} --log {logs}/engine.log" + (f" --msprobe-dump-config {config}" if config else "")
         padding = " ".join(switches("slime、vime")[:1]) if "PROMPTS_ONLY" in switched else ""
         trainer = f"{self.place.trainer}/train.py {rollout} --log {logs}/train.log {padding}"
-        quiet = "PYTHONDONTWRITEBYTECODE=1"
+        (quiet,) = re.findall(r"每次运行都带 `(\w+=1)`", section(1))
         return f"{quiet} python3 {engine} && {quiet} {switched} python3 {trainer}"
 
     @property
@@ -216,13 +226,17 @@ class Agent:
         self.edit()
         self.command(diff)
         self._look()
-        for line in configurations:
-            self.command(line)
+        self.configure(configurations)
+
+    def configure(self, lines: Sequence[str]) -> None:
+        """A configuration for each side, for a folder of dumps that is not there yet."""
+        for line in lines:
+            self.command(line.replace("/round0/", f"/{self.round0}/"))
 
     def _stage_7(self) -> None:
         self.collect()
         for side in ("train", "infer"):
-            self.card["dumps"][side] = {"path": self.place.variables["DUMPS"] + f"/round0/{side}", "step": 0, "rank": 0}
+            self.card["dumps"][side] = {"path": f"{self.place.base}/dumps/{self.round0}/{side}", "step": 0, "rank": 0}
         (check,) = commands(7)
         self._fill()
         self.command(check)
@@ -254,7 +268,10 @@ class Agent:
         restore, verify = commands(9)
         self.command(restore)
         self.command(verify)
-        shutil.rmtree(self.place.work / "round1/stub_source_round1")
+        for line in self.gate(9):
+            what, _, folder = line.partition("Remove this folder by its name: ")
+            assert "stub_source_round1" in what
+            shutil.rmtree(folder)
 
 
 def into_engine(tokens: int, width: int) -> dict[str, Any]:
@@ -262,8 +279,3 @@ def into_engine(tokens: int, width: int) -> dict[str, Any]:
     one, shape = {"op": "squeeze", "axis": 0}, [tokens, width]
     hidden, residual = operand((STREAM, one)), operand((STREAM, one), combine="zeros")
     return instruction("train", "infer", module(LAYER, replace(1, hidden, shape), replace(2, residual, shape)))
-
-
-def expanded(line: str, place: Place) -> list[str]:
-    """A command line as its words; for a run that is not started by a shell."""
-    return shlex.split(string.Template(line).substitute(place.variables))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from collection.agent import REQUEST, SITE, Agent, Place
+from collection.killed_agent import Killed
 from collection.trees import content
 from collection.warm import Warm
 
@@ -79,3 +80,13 @@ def test_who_follows_the_text_gets_two_dumps_and_leaves_no_trace(kind: str, warm
     assert {tree: content(tree) for tree in (place.trainer, place.engine)} == before
     if kind == "git":
         assert git_says(place) == said
+
+
+def test_a_kill_in_the_middle_of_anything_is_survived(warm: Warm, tmp_path: Path) -> None:
+    """Commands, jobs and the agent's own writing are killed in every stage: going on succeeds, and so does going back at any point."""
+    place = lay(tmp_path, git=True)
+    agent = Killed(place, warm)
+    for stage in range(10):
+        agent.stage(stage)
+        assert agent.kills[stage] >= 3
+    assert [content(tree) for tree in agent.trees] == agent.untouched
