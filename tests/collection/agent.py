@@ -74,6 +74,12 @@ def commands(stage: int) -> list[str]:
     return text.splitlines()
 
 
+def checking(stage: int) -> str:
+    """The command of a gate, as it stands before the stages."""
+    (line,) = re.findall(r"^(python3 scripts/check_stage.py --stage )3(.*)$", TEXT, re.MULTILINE)
+    return f"{line[0]}{stage}{line[1]}"
+
+
 def switches(row: str) -> list[str]:
     """What a row of the table of switches writes in code style."""
     found = re.search(rf"^\| {re.escape(row)} \|(.*)\|$", section(4), re.MULTILINE)
@@ -88,6 +94,7 @@ class Agent:
         self.place, self.warm = place, warm
         self.card: dict[str, Any] = {}
         self.now, self.round0 = 0, "round0"
+        self.ran: list[str] = []
         (place.base / "bin").mkdir()
         python = place.base / "bin/python3"
         python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
@@ -103,6 +110,7 @@ class Agent:
 
     def command(self, line: str, code: int = 0) -> Ran:
         """A command of the skill; how it ends is told beforehand, and its last line says what comes next."""
+        self.ran.append(line)
         ran = self.shell(line)
         assert ran.returncode == code, f"{line}\n{ran}"
         assert "Traceback" not in ran.stderr
@@ -127,15 +135,16 @@ class Agent:
         (self.place.work / name).write_text(json.dumps(value, indent=2, ensure_ascii=False), encoding="utf-8")
 
     def edit(self) -> None:
-        """The patch, as pitfall P11 advises for code with quotes of both kinds."""
-        subprocess.run(["git", "apply", SITE / "edits.patch"], cwd=self.place.trainer, check=True)
+        """The patch, by either of the tools that pitfall P11 names."""
+        tool = ["git", "apply"] if (self.place.trainer / ".git").is_dir() else ["patch", "-p1", "-s", "-i"]
+        subprocess.run([*tool, SITE / "edits.patch"], cwd=self.place.trainer, check=True)
         (compiling,) = re.findall(r"`([^`]* -m py_compile) 文件`", section(6))
         for name in (*EDITED, MADE):
             assert self.shell(f'{compiling} "$SRC/{name}"').returncode == 0
 
     def gate(self, stage: int) -> list[str]:
         """The gaps of a gate, or why it cannot be checked; nothing where it is open."""
-        ran = self.shell(f'python3 scripts/check_stage.py --stage {stage} --workdir "$WORK"')
+        ran = self.shell(checking(stage))
         assert (ran.returncode != 0) == bool(ran.stderr), ran
         return ran.stderr.splitlines()
 
@@ -148,7 +157,8 @@ class Agent:
         assert shut, f"gate {number} is open before anything was done"
         assert number == 0 or [line for line in shut if not line.startswith(f"stage {number}: ")] == []
         getattr(self, f"_stage_{number}")()
-        assert self.gate(number) == []
+        gaps = self.gate(number)
+        assert not gaps, gaps
 
     def _fill(self, **fields: Any) -> None:
         self.card.update(fields)
@@ -168,11 +178,10 @@ class Agent:
         )  # fmt: skip
 
     def _stage_1(self) -> None:
+        line = "python3 -m pip show mindstudio-probe"
+        told = {"command": line, "output": self.shell(line).stdout}
         for side in ("train", "infer"):
-            line = "python3 -m pip show mindstudio-probe"
-            self.card["environments"][side].update(
-                activation="the same interpreter", msprobe={"command": line, "output": self.shell(line).stdout}
-            )
+            self.card["environments"][side].update(activation="the interpreter of this test", msprobe=told)
         seen = {"command": "uptime -p", "output": self.shell("uptime -p").stdout}
         self.job(self.launch())
         self._fill(cards={"before": seen, "after": seen, "idle_memory": "none: a CPU", "stopped_processes": []})
@@ -182,21 +191,17 @@ class Agent:
         self._fill(authorisations={name: {"state": "granted", "date": "2026-11-30"} for name in names})
 
     def _stage_3(self) -> None:
-        patterns = re.findall(r'`grep -rn "([^`]*)"`', section(3).replace("\\|", "|"))
-        assert len(patterns) == 1
         self._look()
 
     def _look(self) -> None:
-        """The three places as grep prints them now."""
-        site = {}
-        for key, symbol in (
-            ("prompt_cut", "def compute_log_prob"),
-            ("main_forward", "log_probs = self._forward"),
-            ("request_id", "request_id"),
-        ):
-            found = self.shell(f'cd "$SRC" && grep -rn --include=*.py "{symbol}" . | cut -c 3-').stdout.splitlines()
-            site[key] = found[0]
-        self._fill(site=site)
+        """The three places as grep prints them: the first by the line of SKILL.md, the others by following it."""
+        (first,) = re.findall(r"`(grep -rn \"[^`]*\")`", section(3))
+        greps = {
+            "prompt_cut": f"{first} | grep 'def compute_log_prob'",
+            "main_forward": 'grep -n "log_probs = self._forward" actor.py /dev/null | head -1',
+            "request_id": "grep -n request_id batch.py /dev/null",
+        }
+        self._fill(site={key: self.shell(f'cd "$SRC" && {grep}').stdout.strip() for key, grep in greps.items()})
 
     def launch(self, switched: str = "", config: str = "") -> str:
         """The engine, then the trainer; ``switched``: the trainer's switches; ``config``: the engine's msprobe configuration."""
@@ -268,6 +273,7 @@ class Agent:
         restore, verify = commands(9)
         self.command(restore)
         self.command(verify)
+        self._fill(baseline_command=self.launch())
         for line in self.gate(9):
             what, _, folder = line.partition("Remove this folder by its name: ")
             assert "stub_source_round1" in what

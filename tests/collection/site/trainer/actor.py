@@ -24,17 +24,17 @@ class Actor:
 
     @torch.no_grad()
     def compute_log_prob(self, rollout_data):
-        """Log-probabilities [1, response] before the step."""
+        """Log-probabilities [1, response] before the steps."""
         log_probs = self._forward(rollout_data["tokens"])
         return log_probs[:, log_probs.shape[1] - rollout_data["response_lengths"][0] :]
 
     def update(self, rollout_data, old_log_probs):
-        """The step; returns its metrics."""
+        """One step; returns its metrics."""
         advantages = rollout_data["rewards"] - 0.5
         log_probs = self._forward(rollout_data["tokens"])
         log_probs = log_probs[:, log_probs.shape[1] - rollout_data["response_lengths"][0] :]
         loss = policy_loss(log_probs, old_log_probs, advantages)
+        self.optimizer.zero_grad()
         loss.backward()
-        grad_norm = torch.nn.utils.clip_grad_norm_([self.model.lm_head.weight], 1.0)
         self.optimizer.step()
-        return metrics_of(loss, log_probs, old_log_probs, grad_norm)
+        return metrics_of(loss, log_probs, old_log_probs, self.model.lm_head.weight)

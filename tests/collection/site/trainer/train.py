@@ -1,4 +1,4 @@
-"""One step on one rollout: python3 train.py ROLLOUT --log FILE [--data-pad-size-multiplier N]."""
+"""Two steps on one rollout: python3 train.py ROLLOUT --log FILE [--data-pad-size-multiplier N]."""
 
 import argparse
 import json
@@ -17,9 +17,9 @@ def main() -> None:
         rollout_data = rollout_data_of(json.load(file))
     actor = Actor(args.data_pad_size_multiplier)
     old_log_probs = actor.compute_log_prob(rollout_data)
-    metrics = actor.update(rollout_data, old_log_probs)
     with open(args.log, "a", encoding="utf-8") as file:
-        print(json.dumps(metrics), file=file)
+        for _ in range(2):
+            print(json.dumps(actor.update(rollout_data, old_log_probs)), file=file)
 
 
 if __name__ == "__main__":
