@@ -117,11 +117,14 @@ class Agent:
         assert code == 2 or ran.stdout.splitlines()[-1].startswith("next: "), ran
         return ran
 
-    def job(self, line: str) -> None:
-        """A launch command: environment, scripts, arguments; several joined by &&."""
+    def job(self, line: str) -> str:
+        """A launch command: environment, scripts, arguments; several joined by &&. What it printed as errors."""
+        told = ""
         for part in line.split(" && "):
             ran = self.run(part)
             assert ran.returncode == 0, ran.stderr
+            told += ran.stderr
+        return told
 
     def run(self, part: str, kill: Kill | None = None) -> Ran:
         """``NAME=value … python3 SCRIPT …`` in a fork."""
@@ -239,21 +242,28 @@ class Agent:
             self.command(line.replace("/round0/", f"/{self.round0}/"))
 
     def _stage_7(self) -> None:
-        self.collect()
+        noted = self.collect()
         for side in ("train", "infer"):
             self.card["dumps"][side] = {"path": f"{self.place.base}/dumps/{self.round0}/{side}", "step": 0, "rank": 0}
         (check,) = commands(7)
         self._fill()
         self.command(check)
-        (dispatched,) = [json.loads(line) for line in (self.place.logs / "engine.log").read_text().splitlines()][-1:]
-        unit = {"step": dispatched["step"], "rank": 0}
-        ids = {"by": "request_id", "request_id": dispatched["request_ids"][0]}
-        self._fill(association={**ids, "train": {"step": 0, "rank": 0}, "infer": unit})
+        self._fill(association=self._association(noted))
 
-    def collect(self) -> None:
-        """The run with its switches, and DUMP_ON=1."""
+    def _association(self, noted: str) -> dict[str, Any]:
+        """A prefill step of one request in the engine's log, and the step of the trainer that notes the same request."""
+        dispatched = json.loads((self.place.logs / "engine.log").read_text().splitlines()[-1])
+        (request,) = (re.sub("-[0-9a-f]{8}$", "", one) for one in dispatched["request_ids"])
+        (step,) = (
+            step for step in map(json.loads, re.findall(r'^\{"dump_step".*$', noted, re.MULTILINE)) if request in step["request_ids"]
+        )
+        units = {"train": {"step": step["dump_step"], "rank": 0}, "infer": {"step": dispatched["step"], "rank": 0}}
+        return {"by": "request_id", "request_id": request, **units}
+
+    def collect(self) -> str:
+        """The run with its switches, and DUMP_ON=1; what the trainer noted of it."""
         config = f"{self.place.work}/msprobe_infer.json"
-        self.job(self.launch(f"{self.switched} DUMP_ON=1 DUMP_CONFIG={self.place.work}/msprobe_train.json", config))
+        return self.job(self.launch(f"{self.switched} DUMP_ON=1 DUMP_CONFIG={self.place.work}/msprobe_train.json", config))
 
     def _stage_8(self) -> None:
         dry, prepare, verify = commands(8)

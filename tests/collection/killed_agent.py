@@ -93,7 +93,7 @@ class Killed(Agent):
         super().edit()
         assert (self.place.trainer / MADE).exists()
 
-    def job(self, line: str) -> None:
+    def job(self, line: str) -> str:
         """Each part of a launch command is killed in the middle of its forward; then all of it is started again."""
         for part in line.split(" && "):
             recording = "DUMP_ON=1" in part or "--msprobe-dump-config" in part
@@ -104,7 +104,7 @@ class Killed(Agent):
             self._fresh_dumps()
         elif self.now == 8:
             self._fresh_round()
-        super().job(line)
+        return super().job(line)
 
     def _fresh_dumps(self) -> None:
         """Half a dump is none; SKILL.md says to take another folder."""

@@ -29,8 +29,9 @@ def main() -> None:
     if debugger is not None:
         debugger.stop()
         debugger.step()
+    inner = rollout["request_id"] + "-0a1b2c3d"  # as vLLM from 0.14 on makes ids of its own
     with open(args.log, "a", encoding="utf-8") as file:
-        print(json.dumps({"phase": "prefill", "step": 0, "request_ids": [rollout["request_id"]]}), file=file)
+        print(json.dumps({"phase": "prefill", "step": 0, "request_ids": [inner]}), file=file)
 
 
 if __name__ == "__main__":
