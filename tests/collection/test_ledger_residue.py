@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import py_compile
+import re
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,9 @@ def test_what_python_compiled_from_a_file_that_was_made_is_named(case: Case) -> 
     ran = case.run("verify", code=1)
     (compiled,) = (case.tree / "__pycache__").glob("hook.*")
     assert ran.stderr.count("was compiled from") == 1
+    assert re.match("next: mend what stderr names, then .*change_ledger.py verify ", ran.stdout.splitlines()[-1]), (
+        "there is nothing to restore"
+    )
     assert f"trainer/__pycache__/{compiled.name} was compiled from trainer/hook.py, which we made. Remove it by its name" in ran.stderr
     compiled.unlink()
     case.run("verify")

@@ -13,11 +13,15 @@ from .restoring import left_folders
 
 
 class Verdict(NamedTuple):
-    """``gaps``: what shuts the gate, each with its remedy. ``remarks``: what was not looked at, and what nobody recorded."""
+    """``gaps``: what shuts the gate, each with its remedy. ``remarks``: what was not looked at, and what nobody recorded.
+
+    ``restored``: every change is; gaps that are left are no work for `restore`.
+    """
 
     gaps: Tuple[str, ...]
     remarks: Tuple[str, ...]
     scanned: int
+    restored: bool
 
 
 def verify(workdir: Path, patterns: Sequence[str]) -> Verdict:
@@ -42,7 +46,7 @@ def verify(workdir: Path, patterns: Sequence[str]) -> Verdict:
             scanned += count
         closed = RESTORED if all(change.restored for change in ledger.changes) else OPEN
         records.write(workdir, ledger._replace(state=closed if gaps else VERIFIED))
-        return Verdict(tuple(gaps), tuple(remarks), scanned)
+        return Verdict(tuple(gaps), tuple(remarks), scanned, closed == RESTORED)
 
 
 def _latest(ledger: Ledger) -> List[Change]:
