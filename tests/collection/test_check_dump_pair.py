@@ -247,6 +247,26 @@ def with_card(tmp_path: Path, card: dict[str, Any], code: int) -> dict[str, Any]
     return report
 
 
+def test_paths_of_the_card_are_seen_from_its_folder(tmp_path: Path) -> None:
+    """As the gates see them; the command itself is run in the folder of the skill."""
+    shutil.copytree(CLEAN / "train", tmp_path / "dumps/train")
+    card = card_of()
+    card["dumps"]["train"]["path"] = "dumps/train"
+    assert shutting(with_card(tmp_path, card, 0)) == set()
+
+
+def test_b02_a_dump_that_the_card_names_and_no_run_made_has_its_check(tmp_path: Path) -> None:
+    """B02: msprobe makes no folder where nothing was recorded; the report of an earlier pair must not stay."""
+    with_card(tmp_path, card_of(), 0)
+    card = card_of()
+    card["dumps"]["infer"]["path"] = str(tmp_path / "dumps/infer")
+    report = with_card(tmp_path, card, 1)
+    assert shutting(report) == {"dump_found"}
+    told = evidence(report, "dump_found")["text"]
+    reasons = ["path", "graph mode", "msprobe hook", "msprobe installed", "rank"]
+    assert [told.index(reason) for reason in reasons] == sorted(told.index(reason) for reason in reasons)
+
+
 def test_the_card_names_the_dumps_and_the_length(tmp_path: Path) -> None:
     card = card_of()
     assert "prompt_length" in found(with_card(tmp_path, card, 0), None)

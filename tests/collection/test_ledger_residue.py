@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import py_compile
+import re
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +160,23 @@ def test_a_root_without_an_edit_can_be_verified(case: Case) -> None:
 @pytest.mark.parametrize(("data", "lines"), [(b"a\nX\nXX", (2, 3, 3)), (b"X", (1,)), (b"\n\nX\n", (3,)), (b"\r\nX", (2,)), (b"", ())])
 def test_line_numbers_are_those_of_an_editor(data: bytes, lines: Any) -> None:
     assert residue.lines_of(data, residue.compiled(["X"])).get("X", ()) == lines
+
+
+def test_what_python_compiled_from_a_file_that_was_made_is_named(case: Case) -> None:
+    """It holds what its source held and cannot be searched; of a file that was there before, it is compiled anew."""
+    made = case.tree / "hook.py"
+    case.record(case.tree / "fixed.py", "--created", made)
+    made.write_text("DUMP_ON = 1\n")
+    (case.tree / "hooks.py").write_text("x = 1\n")
+    for path in (made, case.tree / "hooks.py", case.tree / "fixed.py"):
+        py_compile.compile(str(path))
+    case.run("restore")
+    ran = case.run("verify", code=1)
+    (compiled,) = (case.tree / "__pycache__").glob("hook.*")
+    assert ran.stderr.count("was compiled from") == 1
+    assert re.match("next: mend what stderr names, then .*change_ledger.py verify ", ran.stdout.splitlines()[-1]), (
+        "there is nothing to restore"
+    )
+    assert f"trainer/__pycache__/{compiled.name} was compiled from trainer/hook.py, which we made. Remove it by its name" in ran.stderr
+    compiled.unlink()
+    case.run("verify")

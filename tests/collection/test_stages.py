@@ -399,6 +399,19 @@ def test_a_request_id_ties_units_too(done: Collected) -> None:
     done.open(7)
 
 
+def test_a_run_that_was_begun_again_leaves_two_units(done: Collected) -> None:
+    """A single process dumps into a folder of its own; which of both is the dump must be said before it is handed over."""
+    root = done.folder / "dumps"
+    for name in ("proc11", "proc12"):
+        shutil.copytree(next(Path(done.card["dumps"]["train"]["path"]).glob("step0/*")), root / "step0" / name)
+    done.card["dumps"]["train"]["path"] = str(root)
+    (line,) = done.gaps(7)
+    assert "on train several dumps have step 0 and rank 0: step0/proc11, step0/proc12. " in line
+    assert "name the folder of the whole one in dumps.train.path" in line
+    done.card["dumps"]["train"]["path"] = str(root / "step0/proc12")
+    done.open(7)
+
+
 def test_dumps_are_seen_from_the_folder_of_the_collection(done: Collected) -> None:
     shutil.copytree(done.card["dumps"]["train"]["path"], done.folder / "dumps/train")
     done.card["dumps"]["train"]["path"] = "dumps/train"

@@ -107,8 +107,10 @@ def _verify(args: argparse.Namespace) -> int:
         cli.fail(gap)
     shut = "shut: %d gap%s" % (len(verdict.gaps), "" if len(verdict.gaps) == 1 else "s")
     state = shut if verdict.gaps else "open: every recorded file is as before, no residue"
-    again = cli.call("change_ledger.py", "restore" if verdict.gaps else "verify", "--workdir", args.workdir)
-    then = again if verdict.gaps else cli.call("check_stage.py", "--stage", "9", "--workdir", args.workdir)
+    then = cli.call("check_stage.py", "--stage", "9", "--workdir", args.workdir)
+    if verdict.gaps:
+        again = cli.call("change_ledger.py", "verify" if verdict.restored else "restore", "--workdir", args.workdir)
+        then = "mend what stderr names, then " + again if verdict.restored else again
     cli.answer(["verify is %s (%d text files searched)" % (state, verdict.scanned)], then)
     return cli.SHUT if verdict.gaps else cli.OPEN
 

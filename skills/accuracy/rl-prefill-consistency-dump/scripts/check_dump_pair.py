@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Say whether two dumps can be compared: whole, of one prompt, without padding, recorded alike (stage 7, a gate)."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, Dict, List
@@ -74,11 +75,12 @@ def _paths(args: Any, card: Dict[str, Any], side: str) -> List[str]:
     if given:
         return given
     path = card["dumps"][side]["path"] if card else task_card.UNKNOWN
-    if path == task_card.UNKNOWN:
+    if path in (task_card.UNKNOWN, "", None):
         raise DumpError(
             "Cannot check the pair: no %s dump was named. Hand --%s, or fill dumps.%s.path of the task card." % (side, side, side)
         )
-    return [str(path)]
+    whole = os.path.join(args.workdir, str(path))
+    return [whole] if os.path.lexists(whole) else []  # a run that recorded nothing makes no folder: a check says so, with reasons
 
 
 def _summary(told: Any, lang: str) -> List[str]:

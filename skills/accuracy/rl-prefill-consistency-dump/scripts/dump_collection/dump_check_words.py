@@ -12,12 +12,12 @@ DUMP_CHECK_WORDS: Dict[str, Tuple[str, str]] = {
     "units_found": ("{side}: {n} dump folder(s)", "{side}：{n} 个 dump 目录"),
     "no_dump": (
         (
-            "{side}: no dump.json and no tensor below its path. Look, in this order: does the engine run in graph mode; has its "
-            "model runner an msprobe hook; is msprobe installed in that very environment; is the configured rank one that ran"
+            "{side}: no dump.json and no tensor below its path. Look, in this order: is the path right; does the engine run in graph mode; "
+            "has its model runner an msprobe hook; is msprobe installed in that very environment; is the configured rank one that ran"
         ),
         (
-            "{side}：其路径下既无 dump.json 也无张量。依次查：引擎是否在图模式；其 model runner 是否带 msprobe 钩子；该环境里是否装"
-            "了 msprobe；配置的 rank 是否真的在运行"
+            "{side}：其路径下既无 dump.json 也无张量。依次查：路径是否写对；引擎是否在图模式；其 model runner 是否带 msprobe 钩子；"
+            "该环境里是否装了 msprobe；配置的 rank 是否真的在运行"
         ),
     ),
     "unreadable_json": ("{side}: {why}", "{side}：{why}"),

@@ -13,11 +13,15 @@ from .restoring import left_folders
 
 
 class Verdict(NamedTuple):
-    """``gaps``: what shuts the gate, each with its remedy. ``remarks``: what was not looked at, and what nobody recorded."""
+    """``gaps``: what shuts the gate, each with its remedy. ``remarks``: what was not looked at, and what nobody recorded.
+
+    ``restored``: every change is; gaps that are left are no work for `restore`.
+    """
 
     gaps: Tuple[str, ...]
     remarks: Tuple[str, ...]
     scanned: int
+    restored: bool
 
 
 def verify(workdir: Path, patterns: Sequence[str]) -> Verdict:
@@ -42,7 +46,7 @@ def verify(workdir: Path, patterns: Sequence[str]) -> Verdict:
             scanned += count
         closed = RESTORED if all(change.restored for change in ledger.changes) else OPEN
         records.write(workdir, ledger._replace(state=closed if gaps else VERIFIED))
-        return Verdict(tuple(gaps), tuple(remarks), scanned)
+        return Verdict(tuple(gaps), tuple(remarks), scanned, closed == RESTORED)
 
 
 def _latest(ledger: Ledger) -> List[Change]:
@@ -57,6 +61,19 @@ def _of_change(ledger: Ledger, change: Change) -> Iterator[str]:
     here = store.state_of(ledger.where(change.path))
     if here.digest != change.after if change.kept else not here.is_as(change.before):
         yield "%s is not what it was when it was restored. Put it back, or record and restore it anew" % change.path
+    for path in _bytecode(ledger, change):
+        yield "%s was compiled from %s, which we made. Remove it by its name" % (path, change.path)
+
+
+def _bytecode(ledger: Ledger, change: Change) -> List[str]:
+    """What Python compiled from a file that a collection made and that is gone: PEP 3147, ``__pycache__/<name>.<tag>.pyc``."""
+    folder, name = os.path.split(ledger.where(change.path))
+    stem, suffix = os.path.splitext(name)
+    cache = os.path.join(folder, "__pycache__")
+    if change.before is not None or change.kept or suffix != ".py" or not os.path.isdir(cache):
+        return []
+    below = change.path[: -len(name)] + "__pycache__/"
+    return [below + file for file in sorted(os.listdir(cache)) if file.startswith(stem + ".") and file.endswith(".pyc")]
 
 
 def _stub_folders(workdir: Path) -> Iterator[str]:

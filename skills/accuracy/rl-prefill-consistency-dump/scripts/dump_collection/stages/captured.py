@@ -67,8 +67,7 @@ def _associated(work: Workdir) -> Missing:
     for side in SIDES:
         places = _places(work, side, found.units[side])
         if len(places) != 1:
-            what = "several dumps have" if places else "no dump has"
-            yield "%s: association: on %s %s step %d and rank %d" % (CARD, side, what, *found.units[side]), work.mend(7)
+            yield _not_one(work, side, found.units[side], places)
             return
         cuts.append(matching.cuts_of(sides.read_side(side, [places[0].folder]).usable))
     fit = matching.match(cuts[0], cuts[1])
@@ -80,6 +79,16 @@ def _associated(work: Workdir) -> Missing:
             "%s: association: the two units did not run the same tokens: %s" % (CARD, what),
             "Name the units of one request; " + work.mend(7),
         )
+
+
+def _not_one(work: Workdir, side: str, unit: Tuple[int, int], places: List[UnitPlace]) -> Tuple[str, str]:
+    """The gap of a unit that is not there, or there several times: as a run leaves it that was killed and begun again."""
+    if not places:
+        return "%s: association: on %s no dump has step %d and rank %d" % (CARD, side, *unit), work.mend(7)
+    what = "%s: association: on %s several dumps have step %d and rank %d: %s" % (
+        CARD, side, *unit, ", ".join(os.path.relpath(place.folder, str(work.dump(side))) for place in places),
+    )  # fmt: skip
+    return what, "Dump again to a fresh folder, or name the folder of the whole one in dumps.%s.path; %s" % (side, work.mend(7))
 
 
 def association_of(work: Workdir) -> Optional[Association]:
