@@ -272,8 +272,7 @@ def test_parameters_come_before_any_edit(done: Collected) -> None:
     [
         ("why", " ", "does not say what the edit is for"),
         ("stage", 1, "stage is 1"),
-        ("before", None, "the bytes of before are not there (None)"),
-        ("before", {"digest": "0", "mode": "0644", "backup": "ledger/C7"}, "the bytes of before are not there (ledger/C7)"),
+        ("before", {"digest": "0" * 64, "mode": "0644", "backup": "ledger/C7"}, "the bytes of before are not there (ledger/C7)"),
         ("after", None, "was recorded before the edit only"),
         ("after", {"digest": digest(ACTOR)}, "was changed since it was last looked at"),
         ("path", "trainer/gone.py", "is not there"),
@@ -285,6 +284,51 @@ def test_an_entry_of_the_ledger_is_whole(done: Collected, field: str, value: Any
     (line,) = done.gaps(6)
     assert said in line
     assert "trainer/" in line
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("before", None, "changes[0].kind: expected created (then before is null), modified or deleted, found 'modified'"),
+        ("kind", "moved", "changes[0].kind: expected created (then before is null), modified or deleted, found 'moved'"),
+        ("restored", "yes", "changes[0].restored: expected a value of type bool, found 'yes'"),
+        ("path", "other/actor.py", "changes[0].path: expected one of the roots (trainer) and a path below it"),
+        ("path", "trainer/a\0b", "changes[0].path: expected a path that the system can hold"),
+    ],
+)
+@pytest.mark.parametrize("stage", [6, 9])
+def test_a_ledger_that_its_own_command_refuses_opens_no_gate(done: Collected, stage: int, field: str, value: Any, said: str) -> None:
+    """A gate that reads the ledger more loosely than restore does would be open over what cannot be restored."""
+    done.ledger["changes"][0][field] = value
+    ran = done.check(stage)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr
+
+
+def test_a_link_that_was_replaced_is_compared_as_a_link(done: Collected) -> None:
+    """The digest of a link is that of its target's name, not of the bytes that it leads to."""
+    done.ledger = None  # type: ignore[assignment]
+    shutil.rmtree(done.folder / "ledger")
+    (done.sources / "actor.py").write_text(ACTOR)
+    link = done.sources / "alias.py"
+    link.symlink_to("actor.py")
+
+    def ledger(*arguments: str | Path) -> None:
+        ran = run_collection("change_ledger.py", *arguments, "--workdir", done.folder)
+        assert ran.returncode == 0, ran.stderr
+
+    ledger("record", "--root", done.sources, "--stage", "6", "--why", "debugger", link)
+    (done.sources / "actor.py").write_text(EDITED)  # through the link: the link itself stays
+    ledger("diff")
+    done.open(6)
+    link.unlink()
+    link.symlink_to("elsewhere.py")
+    (line,) = done.gaps(6)
+    assert "trainer/alias.py was changed since it was last looked at" in line
+    ledger("restore", "--keep", link)
+    ledger("restore")
+    ledger("verify")
+    done.open(9)
 
 
 def test_an_edited_file_that_does_not_compile_shuts(done: Collected) -> None:
