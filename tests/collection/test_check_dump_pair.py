@@ -67,7 +67,7 @@ def check(tmp_path: Path, train: Path, infer: Path, *more: str | Path, code: int
     assert "Traceback" not in ran.stderr
     assert ran.returncode == code, ran.stderr + ran.stdout
     report: dict[str, Any] = json.loads((tmp_path / "dump_pair_report.json").read_text(encoding="utf-8"))
-    assert list(report) == ["schema", "checks", "inputs_are", "comparable"]
+    assert list(report) == ["schema", "train", "infer", "checks", "inputs_are", "comparable"]
     assert report["schema"] == "dump_pair_report/1"
     assert report["comparable"] is (code == 0)
     return report

@@ -436,6 +436,29 @@ def test_the_real_report_of_a_padded_pair_shuts_stage_7(done: Collected, tmp_pat
     assert any("padding" in line and "Go back to stage 4" in line for line in done.gaps(7))
 
 
+def test_the_report_is_of_the_dumps_that_are_associated(done: Collected, tmp_path: Path) -> None:
+    """A report of other dumps, or of one that was dumped again into its folder, says nothing of these."""
+    train = tmp_path / "train"
+    shutil.copytree(done.card["dumps"]["train"]["path"], train)
+    done.card["dumps"]["train"]["path"] = str(train)
+    done.write()
+    assert run_collection("check_dump_pair.py", "--workdir", done.folder).returncode == 0
+    done.pair = None  # type: ignore[assignment]
+    done.open(7)
+    (path,) = train.rglob("dump.json")
+    path.write_text(path.read_text() + "\n")
+    (line,) = done.gaps(7)
+    assert "dump_pair_report.json judged another dump than association names on train (step 0, rank 0). Run: " in line
+    assert run_collection("check_dump_pair.py", "--workdir", done.folder).returncode == 0
+    done.open(7)
+
+
+@pytest.mark.parametrize("checks", [[], [{"id": "parses", "ok": "yes"}], [{"id": "parses"}]])
+def test_a_report_without_answers_is_none(done: Collected, checks: list[Any]) -> None:
+    done.pair["checks"] = checks
+    assert "checks: expected answers of true, false or null to each" in done.gaps(7)[0]
+
+
 def test_a_request_id_ties_units_too(done: Collected) -> None:
     unit = {"step": 0, "rank": 0}
     done.card["association"] = {"by": "request_id", "request_id": "chatcmpl-7", "train": unit, "infer": unit}

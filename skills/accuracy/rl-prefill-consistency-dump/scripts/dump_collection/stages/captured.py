@@ -8,7 +8,7 @@ from msprobe_files.errors import DumpError
 from msprobe_files.task_card import UNKNOWN
 from msprobe_files.units import UnitPlace, find_units
 
-from dump_collection import files
+from dump_collection import digests, files
 from dump_collection.dump_check import matching, sides
 from dump_collection.dump_check.pieces import Cut
 from dump_collection.override import outcomes, recorded
@@ -34,17 +34,21 @@ def pair(work: Workdir) -> Missing:
     """The report says comparable, and the association names one unit a side, of the same tokens."""
     yield from work.ask("AUTH_RUN_DUMP_JOB", 7)
     again = "Run: %s" % work.command("check_dump_pair.py")
+    report: Dict[str, Any] = {}
     if not work.has(PAIR):
         yield "%s is missing" % PAIR, again
     else:
         report = work.read(PAIR, PAIR_SCHEMA)
-        failed = [check for check in objects(report.get("checks", []), PAIR + ": checks") if _fails(check)]
+        checks = objects(report.get("checks"), PAIR + ": checks")
+        if not checks or any(check.get("ok", "") not in (True, False, None) for check in checks):
+            yield "%s: checks: expected answers of true, false or null to each" % PAIR, again
+        failed = [check for check in checks if _fails(check)]
         for check in failed:
             back = "Go back to stage %s, repair, dump again, then run: %s" % (check["back_to_stage"], work.command("check_dump_pair.py"))
             yield "%s: %s: %s" % (PAIR, check.get("id"), _text(check.get("evidence"))), back
         if not failed and report.get("comparable") is not True:
             yield "%s: comparable is %r" % (PAIR, report.get("comparable")), again
-    yield from _associated(work)
+    yield from _associated(work, report)
 
 
 def _fails(check: Dict[str, Any]) -> bool:
@@ -56,7 +60,7 @@ def _text(sentence: Any) -> str:
     return str(sentence.get("text")) if isinstance(sentence, dict) else str(sentence)
 
 
-def _associated(work: Workdir) -> Missing:
+def _associated(work: Workdir, report: Dict[str, Any]) -> Missing:
     found = association_of(work)
     form = '"token_ids", or {"by": "request_id", "request_id": …}, and path, step and rank of dumps.train and dumps.infer'
     if found is None:
@@ -70,7 +74,11 @@ def _associated(work: Workdir) -> Missing:
             what = "several dumps have" if places else "no dump has"
             yield "%s: association: on %s %s step %d and rank %d" % (CARD, side, what, *found.units[side]), work.mend(7)
             return
-        cuts.append(matching.cuts_of(sides.read_side(side, [places[0].folder]).usable))
+        usable = sides.read_side(side, [places[0].folder]).usable
+        if usable and not _was_judged(report.get(side), digests.digest(usable)):
+            what = "%s judged another dump than association names on %s (step %d, rank %d)" % (PAIR, side, *found.units[side])
+            yield what, "Run: %s" % work.command("check_dump_pair.py")
+        cuts.append(matching.cuts_of(usable))
     fit = matching.match(cuts[0], cuts[1])
     if fit is None and found.by == "token_ids":
         yield "%s: association: a dump records no token ids to compare" % CARD, "Tie the dumps by request_id; " + work.mend(7)
@@ -80,6 +88,12 @@ def _associated(work: Workdir) -> Missing:
             "%s: association: the two units did not run the same tokens: %s" % (CARD, what),
             "Name the units of one request; " + work.mend(7),
         )
+
+
+def _was_judged(side: Any, digest: str) -> bool:
+    """Whether the report knows a unit; one that names no units was written by another tool or by hand."""
+    units = side.get("units") if isinstance(side, dict) else None
+    return not isinstance(units, list) or any(isinstance(unit, dict) and unit.get("digest") == digest for unit in units)
 
 
 def association_of(work: Workdir) -> Optional[Association]:
