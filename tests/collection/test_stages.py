@@ -63,7 +63,13 @@ OF_THE_CARD: list[tuple[int, str, Any, str]] = [
     (1, "log_location", "unknown", "log_location is not known"),
     (1, "baseline_command", "unknown", "baseline_command is not known"),
     (2, "authorisations.AUTH_RUN_DUMP_JOB.state", "unknown", "authorisations without an answer: AUTH_RUN_DUMP_JOB"),
+    (1, "cards.before", {"command": "unknown", "output": "unknown"}, "cards.before quotes no command with its output"),
+    (1, "cards.idle_memory", {}, "cards.idle_memory is not known"),
+    (1, "log_location", " ", "log_location is not known"),
     (2, "authorisations.AUTH_RESTORE_CODE.date", None, "authorisations without a date: AUTH_RESTORE_CODE"),
+    (2, "authorisations.AUTH_RESTORE_CODE.date", "unknown", "authorisations without a date: AUTH_RESTORE_CODE"),
+    (2, "authorisations.AUTH_RESTORE_CODE.date", True, "authorisations without a date: AUTH_RESTORE_CODE"),
+    (3, "train.framework", [], "train.framework is not known"),
     (3, "train.version", "unknown", "train.version is not known"),
     (3, "site.main_forward", "actor.py:5 compute_log_prob", "line 5 of actor.py does not hold 'compute_log_prob': it stands in line 4"),
     (3, "site.main_forward", "actor.py:4 can_reuse_log_probs", "does not hold 'can_reuse_log_probs': it stands nowhere in that file"),
@@ -240,10 +246,14 @@ def test_a_point_is_waived_by_itself_or_by_all_its_items(done: Collected, waived
     assert "P1" in done.gaps(5)[0]
 
 
-def test_an_item_of_no_point_counts_as_well(done: Collected) -> None:
-    done.parameters["items"].append({"canonical": "config.eps", "status": "MISSING_SIDE"})
+@pytest.mark.parametrize("status", ["DIFF", "MISSING_SIDE", "waived", "unknown", None])
+def test_an_item_of_no_point_counts_as_well(done: Collected, status: Any) -> None:
+    """Only EXACT is equal; what is called waived needs its waiver with the user's reason."""
+    done.parameters["items"].append({"canonical": "config.eps", "status": status})
     (line,) = done.gaps(5)
     assert "points neither aligned nor waived: config.eps" in line
+    done.parameters["waivers"] = [{"id": "config.eps", "reason": "the user accepts it"}]
+    done.open(5)
 
 
 @pytest.mark.parametrize(
@@ -516,6 +526,16 @@ def test_every_round_is_proven(done: Collected) -> None:
     assert "round2/stub_outcome.json: no new dump was compared with the prepared files" in done.gaps(8)[0]
     lay(done, "round2", outcome(effective=False))
     assert "effective is False" in done.gaps(8)[0]
+
+
+def test_an_instruction_that_was_not_carried_out_shuts(done: Collected) -> None:
+    """Its command is one that runs as it stands, from any folder."""
+    (done.folder / "round1").mkdir()
+    (done.folder / "round1/stub_instruction.json").write_text("{}")
+    assert f"--instruction {done.folder}/round1/stub_instruction.json --output-dir {done.folder}/round1" in done.gaps(8)[0]
+    lay(done, "round2", outcome())
+    (line,) = done.gaps(8)
+    assert "stage 8: round1/stub_instruction.json was not carried out. Run: " in line
 
 
 def test_a_round_is_of_the_instruction_beside_it_and_of_its_dump(done: Collected) -> None:

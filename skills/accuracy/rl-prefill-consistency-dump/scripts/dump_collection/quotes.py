@@ -20,7 +20,7 @@ def quotes_of(value: Any) -> List[Quote]:
         return [quote for item in value for quote in quotes_of(item)]
     if isinstance(value, dict):
         command, output = value.get("command"), value.get("output")
-        told = isinstance(command, str) and isinstance(output, str) and command.strip() and output.strip()
+        told = all(isinstance(text, str) and text.strip().lower() not in ("", "unknown") for text in (command, output))
         return [Quote(str(command).strip(), str(output).strip())] if told else []
     found = _TEXT.search(value) if isinstance(value, str) else None
     return [Quote(found.group("command").strip(), found.group("output").strip())] if found else []

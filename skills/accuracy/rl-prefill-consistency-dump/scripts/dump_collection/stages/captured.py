@@ -128,31 +128,40 @@ def override(work: Workdir) -> Missing:
     """Every round that was prepared is proven by its own new dump."""
     yield from work.ask("AUTH_RUN_DUMP_JOB", 8)
     rounds = list(_rounds(work))
-    if not rounds:
-        prepare = work.command("apply_stub_instruction.py", "--instruction", INSTRUCTION)
-        yield "no round holds a %s" % OUTCOME, "Run, with the instruction that the analysis wrote: %s" % prepare
+    if not any(work.has(os.path.join(folder, OUTCOME)) for folder in rounds):
+        first = rounds[0] if rounds else "round1"
+        yield "no round holds a %s" % OUTCOME, "Run, with the instruction that the analysis wrote: %s" % _prepare(work, first)
+        return
     for folder in rounds:
-        yield from _round(work, folder)
+        if work.has(os.path.join(folder, OUTCOME)):
+            yield from _round(work, folder)
+        else:
+            yield "%s was not carried out" % os.path.join(folder, INSTRUCTION), "Run: %s" % _prepare(work, folder)
 
 
 def _rounds(work: Workdir) -> Iterator[str]:
     """The folders of rounds in their order, the collection's own where a single round lies there."""
     below = [name for name in os.listdir(str(work.folder)) if _ROUND.match(name)]
     for name in ["", *sorted(below, key=lambda name: int(name[len("round") :]))]:
-        if os.path.isfile(os.path.join(str(work.folder), name, OUTCOME)):
+        if any(work.has(os.path.join(name, artefact)) for artefact in (OUTCOME, INSTRUCTION)):
             yield name
+
+
+def _prepare(work: Workdir, folder: str) -> str:
+    return work.command("apply_stub_instruction.py", *_of_round(work, folder))
+
+
+def _of_round(work: Workdir, folder: str) -> List[str]:
+    whole = work.folder / folder
+    return ["--instruction", str(whole / INSTRUCTION), "--output-dir", str(whole)]
 
 
 def _round(work: Workdir, folder: str) -> Missing:
     name, instruction = os.path.join(folder, OUTCOME), os.path.join(folder, INSTRUCTION)
     outcome = outcomes.read(work.folder / name)
-    arguments = ["--instruction", str(work.folder / instruction), "--output-dir", str(work.folder / folder)]
-    again = "Run: %s" % work.command("apply_stub_instruction.py", *arguments, "--verify", str(work.folder / folder / "dump"))
+    again = "Run: %s" % work.command("apply_stub_instruction.py", *_of_round(work, folder), "--verify", str(work.folder / folder / "dump"))
     if work.has(instruction) and files.digest_of_file(work.folder / instruction) != outcome["instruction"]["digest"]:
-        yield (
-            "%s was prepared from another instruction than the one beside it" % name,
-            "Run: %s" % (work.command("apply_stub_instruction.py", *arguments)),
-        )
+        yield "%s was prepared from another instruction than the one beside it" % name, "Run: %s" % _prepare(work, folder)
     if outcome["new_dump"] is None or not outcome["effect"]:
         yield "%s: no new dump was compared with the prepared files" % name, again
         return
