@@ -57,11 +57,16 @@ def override(folder: Path, **changes: Any) -> configuring.Made:
     return make(**{"purpose": "override", "load_path": str(folder), "load_modules": (ENTRY,), **changes})
 
 
-def test_an_override_filters_neither_step_nor_rank(tmp_path: Path) -> None:
+def test_an_override_names_its_steps_and_looks_at_the_next_ones(tmp_path: Path) -> None:
     made = override(source(tmp_path / "src"))
     assert made.config["load"] == {
-        "path": str(tmp_path / "src"), "modules": [ENTRY], "step": [], "rank": [], "dump_after_load": True,
+        "path": str(tmp_path / "src"), "modules": [ENTRY], "step": [0], "rank": [], "dump_after_load": True,
     }  # fmt: skip
+    assert made.config["step"] == [0, 1]
+    source(tmp_path / "src", "step1/rank0")
+    source(tmp_path / "src", "step4/rank0")
+    several = override(tmp_path / "src", steps=(4, 0, 1)).config
+    assert (several["load"]["step"], several["step"]) == ([4, 0, 1], [0, 1, 2, 4, 5])
     without = override(tmp_path / "src", dump_after_load=False, dump_path=None)
     assert without.config["load"]["dump_after_load"] is False
     assert "dump_path" not in without.config
