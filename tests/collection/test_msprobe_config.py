@@ -301,6 +301,24 @@ def test_the_command_writes_what_msprobe_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["--purpose", "probe", "--dump-path", "d"], "run this again with --purpose full"),
+        (["--purpose", "full", "--dump-path", "d"], "check_dump_pair.py --workdir DIR"),
+        (["--purpose", "override", "--dump-path", "d"], "--verify d"),
+        (["--purpose", "override", "--framework", "verl"], "--verify NEW_DUMP"),
+        (["--purpose", "override", "--no-dump"], "watch its metric"),
+    ],
+)
+def test_the_answer_says_what_follows_on_its_purpose(tmp_path: Path, arguments: list[str], says: str) -> None:
+    source(tmp_path / "src")
+    load = ["--load-path", "src", "--load-module", ENTRY] if "override" in arguments else []
+    ran = run_collection("make_msprobe_config.py", "--side", "train", "--output", "c.json", *arguments, *load, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert says in ran.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
         (["--purpose", "full"], "--output"),
         (["--purpose", "full", "--output", "c.json"], "Give --dump-path"),
         (["--purpose", "full", "--output", "c.json", "--dump-path", "d", "--prompt-length", "3"], "belong together"),

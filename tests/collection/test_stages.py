@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from collection.collecting import ACTOR, EDITED, Collected, digest
+from dump_collection import quotes
 from dump_collection.stages import gates
 from laying import lay_out
 from msprobe_files.errors import DumpError
@@ -141,6 +143,15 @@ def test_processes_are_stopped_with_leave_only(done: Collected) -> None:
     done.card["authorisations"]["AUTH_STOP_RUNNING_SERVICES"]["state"] = "denied"
     (line,) = done.gaps(1)
     assert "AUTH_STOP_RUNNING_SERVICES is denied: this stage cannot be done" in line
+
+
+def test_a_long_quote_is_read_at_once() -> None:
+    """What a card prints may be long; a pattern that tries every line against every other would hang the gate."""
+    started = time.monotonic()
+    for text in ("\n" * 30000, "$ npu-smi info\n" + "\n" * 30000, "# \n" * 30000):
+        assert quotes.quotes_of(text) == []
+    assert len(quotes.quotes_of("$ npu-smi info\n" + " \n" * 30000 + "free")) == 1
+    assert time.monotonic() - started < 2
 
 
 def test_a_quote_may_be_a_text_with_its_prompt_sign(done: Collected) -> None:
