@@ -537,6 +537,8 @@ def test_every_round_is_proven(done: Collected) -> None:
     assert "round2/stub_outcome.json: no new dump was compared with the prepared files" in done.gaps(8)[0]
     lay(done, "round2", outcome(effective=False))
     assert "effective is False" in done.gaps(8)[0]
+    lay(done, "round2", outcome(prepared=2 * outcome()["prepared"]))
+    assert "round2/stub_outcome.json: no new dump was compared with the prepared files" in done.gaps(8)[0]
 
 
 def test_an_instruction_that_was_not_carried_out_shuts(done: Collected) -> None:

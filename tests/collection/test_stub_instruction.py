@@ -336,3 +336,9 @@ def test_every_sentence_has_the_same_values_in_both_languages() -> None:
     for kind, (english, chinese) in override_words.OVERRIDE_WORDS.items():
         assert sorted(re.findall(r"{(\w+)}", english)) == sorted(re.findall(r"{(\w+)}", chinese)), kind
         assert kind in wording.TABLE
+
+
+def test_a_folder_that_cannot_be_made_is_refused_with_the_way_out(case: Case) -> None:
+    (case.folder / "file").write_text("")
+    for folder in (case.folder / "file", case.folder / "file/round1"):
+        assert "Choose another --output-dir" in case.refused(good(), "--output-dir", folder)

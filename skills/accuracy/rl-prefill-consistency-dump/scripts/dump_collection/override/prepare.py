@@ -61,6 +61,7 @@ def look(instruction: Instruction, place: Round, both: Tuple[Recorded, Recorded]
     for dump in (source, target):
         _apart(place, dump.path)
     configuring.check_path(place.source, "override from")
+    _can_be_made(place.folder)
     if dumps and os.path.isdir(place.dump) and os.listdir(place.dump):
         raise DumpError(
             "Cannot dump to %s: it holds an earlier run, and msprobe deletes nothing. Move it away, or choose another --output-dir."
@@ -143,6 +144,14 @@ def _may_replace(place: Round, planned: Plan) -> None:
                     "Cannot write %s: it is there and holds %s, which this instruction does not make. "
                     "Move it away, or choose another --output-dir." % (place.source, below)
                 )
+
+
+def _can_be_made(folder: str) -> None:
+    above = folder
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if not os.path.isdir(above):
+        raise DumpError("Cannot write to %s: %s is no folder. Choose another --output-dir." % (folder, above))
 
 
 def _apart(place: Round, dump: str) -> None:

@@ -162,7 +162,7 @@ def _round(work: Workdir, folder: str) -> Missing:
     again = "Run: %s" % work.command("apply_stub_instruction.py", *_of_round(work, folder), "--verify", str(work.folder / folder / "dump"))
     if work.has(instruction) and files.digest_of_file(work.folder / instruction) != outcome["instruction"]["digest"]:
         yield "%s was prepared from another instruction than the one beside it" % name, "Run: %s" % _prepare(work, folder)
-    if outcome["new_dump"] is None or not outcome["effect"]:
+    if outcome["new_dump"] is None or len(outcome["effect"]) < len(outcome["prepared"]):
         yield "%s: no new dump was compared with the prepared files" % name, again
         return
     failed = [item for item in outcome["effect"] if item.get("overridden") is not True]

@@ -5,13 +5,12 @@ from typing import Iterator
 
 from msprobe_files.errors import DumpError
 
-from dump_collection.ledger import records, store
+from dump_collection.ledger import records, residue, store
 from dump_collection.ledger.records import DELETED, Change, Ledger
 
 from .site import to_add
 from .workdir import LEDGER, Missing, Workdir, named
 
-SOURCE_FOLDER = "stub_source_round"
 _EDITS_FROM = 4  # the first stage that edits
 
 
@@ -108,5 +107,5 @@ def _does_not_compile(path: str) -> str:
 
 def _source_folders(top: str) -> Iterator[str]:
     for folder, below, _ in os.walk(top):
-        yield from (os.path.join(folder, name) for name in sorted(below) if SOURCE_FOLDER in name)
-        below[:] = [name for name in sorted(below) if SOURCE_FOLDER not in name and not name.startswith("step")]
+        yield from (os.path.join(folder, name) for name in sorted(below) if residue.STUB_FOLDER.search(name))
+        below[:] = [name for name in sorted(below) if not residue.STUB_FOLDER.search(name) and not name.startswith("step")]
