@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -216,6 +217,8 @@ def test_switches_follow_the_framework_and_the_engine(done: Collected) -> None:
         "--disable-cuda-graph",
         "--data-pad-size-multiplier 1",
     ]
+    done.card["baseline_command"] += " disable_cuda_graph=False"
+    assert any("--disable-cuda-graph" in line for line in done.gaps(4)), "switched off again"
     done.card["baseline_command"] += " --data-pad-size-multiplier 1 --sglang-disable-cuda-graph"
     done.open(4)
     done.card["baseline_command"] = done.card["baseline_command"].replace("multiplier 1 ", "multiplier 128 ")
@@ -358,6 +361,34 @@ def test_an_edited_file_that_does_not_compile_shuts(done: Collected) -> None:
     done.ledger["changes"][0]["after"]["digest"] = digest(broken)
     (line,) = done.gaps(6)
     assert "trainer/actor.py does not compile: line 7: " in line
+
+
+@pytest.mark.parametrize("source", ["x = 1 is 1\n", "x = " + "(" * 3000 + ")" * 3000 + "\n", "x = 1\0\n", "é = 'é'\n"])
+def test_odd_sources_give_a_gap_at_most(done: Collected, source: str) -> None:
+    """Python's own warnings of a trainer's code are no gaps; brackets without end and zero bytes are no fault of the tool."""
+    (done.sources / "actor.py").write_text(source)
+    done.ledger["changes"][0]["after"]["digest"] = digest(source)
+    done.card["site"]["main_forward"] = "to add"
+    ran = done.check(6)
+    assert ran.returncode == len(ran.stderr.splitlines())
+    assert ran.returncode == (0 if source[0] == "é" or " is " in source else 1)
+    assert "run this gate with the Python that runs the file" in ran.stderr or not ran.stderr
+
+
+def test_lines_are_counted_as_grep_counts_them(done: Collected) -> None:
+    """Old sources hold form feeds; only a line feed ends a line."""
+    text = EDITED.replace("import torch\n", "import torch\x0c\x1c\r\u2028\n")
+    (done.sources / "actor.py").write_text(text, encoding="utf-8", newline="\n")
+    grep = subprocess.run(
+        ["grep", "-n", "def compute_log_prob", done.sources / "actor.py"], capture_output=True, text=True, check=True
+    ).stdout
+    done.card["site"]["main_forward"] = "actor.py:" + grep
+    done.open(5)
+
+
+def test_one_dump_is_no_pair(done: Collected) -> None:
+    done.card["dumps"]["infer"]["path"] = done.card["dumps"]["train"]["path"] + "/step0"
+    assert "association: train and infer name one and the same dump" in done.gaps(7)[0]
 
 
 def test_a_root_lies_where_the_ledger_says(done: Collected) -> None:
@@ -603,22 +634,25 @@ def paths_in(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 
 @pytest.mark.parametrize("name", ["card", "parameters", "ledger", "pair", "outcome"])
 def test_a_damaged_artefact_is_a_gap_or_one_error_and_never_a_traceback(done: Collected, name: str) -> None:
-    """Every field of every file replaced by null, a text, a list and an object in turn."""
+    """Every field of every file replaced by null, a text, a list, an object and what no field holds in turn, or taken out."""
     lay(done, "round1", outcome())
     (done.folder / "round1/stub_instruction.json").write_text("{}")
     done.write()
     whole = outcome() if name == "outcome" else getattr(done, name)
     file = {"card": "task_card", "parameters": "param_alignment_report", "ledger": "change_ledger", "pair": "dump_pair_report"}.get(name)
     path = done.folder / (f"{file}.json" if file else "round1/stub_outcome.json")
-    stages = (8, 9) if name in ("card", "ledger") else (8,)
     for place in paths_in(whole):
-        for instead in (None, "x", [], {}, [1], {"y": 1}):
+        for instead in (None, "x", [], {}, [1], {"y": 1}, "a\0b", "\ud800", float("nan"), 10**30, "taken out"):
             value = json.loads(json.dumps(whole))
             inside = value
             for key in place[:-1]:
                 inside = inside[key]
-            inside[place[-1]] = instead
+            if instead == "taken out":
+                del inside[place[-1]]
+            else:
+                inside[place[-1]] = instead
             path.write_text(json.dumps(value))
-            for stage in stages:
+            reads_dumps = name != "card" or place[0] in ("dumps", "association", "authorisations")
+            for stage in (8 if reads_dumps else 6, 9) if name in ("card", "ledger") else (8,):
                 with contextlib.suppress(DumpError):
                     gates.check(stage, done.folder)

@@ -68,6 +68,7 @@ def _associated(work: Workdir, report: Dict[str, Any]) -> Missing:
         yield "%s: association names no unit of each side, found %r" % (CARD, shown), "Write %s; %s" % (form, work.mend(7))
         return
     cuts: List[Sequence[Cut]] = []
+    folders: List[str] = []
     for side in SIDES:
         places = _places(work, side, found.units[side])
         if len(places) != 1:
@@ -79,6 +80,10 @@ def _associated(work: Workdir, report: Dict[str, Any]) -> Missing:
             what = "%s judged another dump than association names on %s (step %d, rank %d)" % (PAIR, side, *found.units[side])
             yield what, "Run: %s" % work.command("check_dump_pair.py")
         cuts.append(matching.cuts_of(usable))
+        folders.append(os.path.realpath(places[0].folder))
+    if folders[0] == folders[1]:
+        yield "%s: association: train and infer name one and the same dump" % CARD, "Name each side's own; " + work.mend(7)
+        return
     fit = matching.match(cuts[0], cuts[1])
     if fit is None and found.by == "token_ids":
         yield "%s: association: a dump records no token ids to compare" % CARD, "Tie the dumps by request_id; " + work.mend(7)

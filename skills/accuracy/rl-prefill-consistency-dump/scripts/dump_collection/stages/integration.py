@@ -1,6 +1,8 @@
 """Stages 6 and 9: every edit is in the change ledger and compiles; at the end nothing of them is left."""
 
 import os
+import platform
+import warnings
 from typing import Iterator
 
 from msprobe_files.errors import DumpError
@@ -89,14 +91,18 @@ def _as_recorded(work: Workdir, ledger: Ledger, change: Change) -> Missing:
     if path.endswith(".py") and here.what == store.FILE:
         why = _does_not_compile(path)
         if why:
-            yield "%s does not compile: %s" % (name, why), "Mend the edit, then run: %s" % work.command("change_ledger.py", "diff")
+            repair = "Mend the edit, or run this gate with the Python that runs the file where this one, %s, is older; then run: %s"
+            yield "%s does not compile: %s" % (name, why), repair % (platform.python_version(), work.command("change_ledger.py", "diff"))
 
 
 def _does_not_compile(path: str) -> str:
     """Why this Python does not read a file; empty where it does. The code is not run."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the file's own code; stderr holds gaps alone
             compile(file.read(), os.path.basename(path), "exec", dont_inherit=True)
+    except (RecursionError, MemoryError):
+        return "its expressions nest too deep"
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         return "line %s: %s" % (line, error.args[0]) if line else str(error)
