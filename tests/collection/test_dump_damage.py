@@ -30,11 +30,12 @@ def lay(root: Path) -> Path:
     ids = of_bits(np.array([3, 9, 4, 1, 5, 2], dtype="<i8"), "int64")
     positions = of_bits(np.arange(TOKENS, dtype="<i8"), "int64")
     stream = floats(TOKENS, HIDDEN)
+    table, head = {"weight": floats(WORDS, HIDDEN)}, {"weight": floats(WORDS, HIDDEN)}
     entries = {
-        "Module.model.embed_tokens.Embedding.forward.0": {"input": [ids], "output": [stream], "parameters": {"weight": floats(WORDS, HIDDEN)}},
+        "Module.model.embed_tokens.Embedding.forward.0": {"input": [ids], "output": [stream], "parameters": table},
         "Module.model.layers.0.Layer.forward.0": {"input": [positions, stream], "output": [stream]},
-        "Module.lm_head.Linear.forward.0": {"input": [stream], "output": [floats(TOKENS, WORDS)], "parameters": {"weight": floats(WORDS, HIDDEN)}},
-    }  # fmt: skip
+        "Module.lm_head.Linear.forward.0": {"input": [stream], "output": [floats(TOKENS, WORDS)], "parameters": head},
+    }
     return write_unit(root, entries, trace=dict.fromkeys(entries))
 
 
