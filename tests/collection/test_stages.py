@@ -363,22 +363,31 @@ def test_an_edited_file_that_does_not_compile_shuts(done: Collected) -> None:
     assert "trainer/actor.py does not compile: line 7: " in line
 
 
-@pytest.mark.parametrize("source", ["x = 1 is 1\n", "x = " + "(" * 3000 + ")" * 3000 + "\n", "x = 1\0\n", "é = 'é'\n"])
-def test_odd_sources_give_a_gap_at_most(done: Collected, source: str) -> None:
-    """Python's own warnings of a trainer's code are no gaps; brackets without end and zero bytes are no fault of the tool."""
-    (done.sources / "actor.py").write_text(source)
+ODD_SOURCES = {
+    "warned of": ("x = 1 is 1\n", 0),
+    "not ascii": ("é = 'é'\n", 0),
+    "zero byte": ("x = 1\0\n", 1),
+    "brackets": ("x = " + "(" * 3000 + ")" * 3000 + "\n", 1),
+}
+
+
+@pytest.mark.parametrize("name", list(ODD_SOURCES))
+def test_odd_sources_give_a_gap_at_most(done: Collected, name: str) -> None:
+    """Python's own warnings of a trainer's code are no gaps; what it cannot read is no fault of the tool."""
+    source, gaps = ODD_SOURCES[name]
+    (done.sources / "actor.py").write_bytes(source.encode())
     done.ledger["changes"][0]["after"]["digest"] = digest(source)
     done.card["site"]["main_forward"] = "to add"
     ran = done.check(6)
-    assert ran.returncode == len(ran.stderr.splitlines())
-    assert ran.returncode == (0 if source[0] == "é" or " is " in source else 1)
-    assert "run this gate with the Python that runs the file" in ran.stderr or not ran.stderr
+    lines = [line for line in ran.stderr.splitlines() if line != "s_push: parser stack overflow"]  # of the parser before Python 3.9
+    assert (ran.returncode, len(lines)) == (gaps, gaps), ran.stderr
+    assert all("run this gate with the Python that runs the file" in line for line in lines)
 
 
 def test_lines_are_counted_as_grep_counts_them(done: Collected) -> None:
     """Old sources hold form feeds; only a line feed ends a line."""
     text = EDITED.replace("import torch\n", "import torch\x0c\x1c\r\u2028\n")
-    (done.sources / "actor.py").write_text(text, encoding="utf-8", newline="\n")
+    (done.sources / "actor.py").write_bytes(text.encode())
     grep = subprocess.run(
         ["grep", "-n", "def compute_log_prob", done.sources / "actor.py"], capture_output=True, text=True, check=True
     ).stdout
