@@ -124,6 +124,17 @@ def test_a_folder_with_an_earlier_dump_is_refused(tmp_path: Path, name: str) -> 
         make(dump_path=str(tmp_path))
 
 
+def test_a_link_to_a_path_that_msprobe_cannot_take_is_refused(tmp_path: Path) -> None:
+    """msprobe looks at the real path, at the first tensor of the run."""
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "link").symlink_to("a b")
+    with pytest.raises(DumpError, match=r"a b/fresh: msprobe refuses paths with ' '"):
+        make(dump_path=str(tmp_path / "link/fresh"))
+    source(tmp_path / "a b" / "src")
+    with pytest.raises(DumpError, match=r"a b/src: msprobe refuses paths with ' '"):
+        override(tmp_path / "link" / "src")
+
+
 def test_paths_that_msprobe_cannot_take_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path, says in (("/a b", "' '"), ("/d+e", r"'\+'"), (str(tmp_path / "file"), "it is no folder"), ("/" + "a" * 4096, "4096")):

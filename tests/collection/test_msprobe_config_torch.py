@@ -185,8 +185,10 @@ def test_a_path_that_is_refused_here_stops_msprobe_too(runs: Runs, odd: str) -> 
     assert ran.returncode == 2
     assert "msprobe refuses paths with" in ran.stderr
     config = json.loads(runs.make("dense:odd", "full").read_text())
-    config["dump_path"] = str(root)
-    path = runs.folder / "dense:odd.json"
-    path.write_text(json.dumps(config))
-    (answer,) = runs.run(path)
-    assert "Exception" in answer["error"]
+    path, link = runs.folder / "dense:odd.json", runs.folder / f"link-{ord(odd[1])}"
+    root.mkdir(exist_ok=True)
+    link.symlink_to(root)
+    for place in (root, link / "below"):
+        path.write_text(json.dumps({**config, "dump_path": str(place)}))
+        (answer,) = runs.run(path)
+        assert "Exception" in answer["error"], place

@@ -145,18 +145,18 @@ def _refuse_folder(wanted: Wanted) -> None:
 
 
 def check_path(path: str, purpose: str) -> None:
-    """Raises DumpError where msprobe would refuse a path at the first start."""
-    whole = os.path.abspath(path)
-    odd = sorted(set(re.sub(r"[a-zA-Z0-9_.:/-]", "", whole)))
-    if not _VALID.match(whole):
-        raise DumpError(
-            "Cannot %s %s: msprobe refuses paths with %s; it takes letters, digits and _ . : / - alone. Choose another folder."
-            % (purpose, whole, ", ".join(repr(char) for char in odd))
-        )
-    if len(whole) > _LONGEST:
-        raise DumpError(
-            "Cannot %s %s…: a path may have %d characters, this has %d. Shorten it." % (purpose, whole[:60], _LONGEST, len(whole))
-        )
+    """Raises DumpError where msprobe would refuse a path, or what it links to (``FileChecker.common_check``), in the run."""
+    for whole in (os.path.abspath(path), os.path.realpath(path)):
+        odd = sorted(set(re.sub(r"[a-zA-Z0-9_.:/-]", "", whole)))
+        if not _VALID.match(whole):
+            raise DumpError(
+                "Cannot %s %s: msprobe refuses paths with %s; it takes letters, digits and _ . : / - alone. Choose another folder."
+                % (purpose, whole, ", ".join(repr(char) for char in odd))
+            )
+        if len(whole) > _LONGEST:
+            raise DumpError(
+                "Cannot %s %s…: a path may have %d characters, this has %d. Shorten it." % (purpose, whole[:60], _LONGEST, len(whole))
+            )
 
 
 def _first_of_a_dump(path: str) -> Optional[str]:
