@@ -509,7 +509,7 @@ def test_the_report_is_of_the_dumps_that_are_associated(done: Collected, tmp_pat
     (path,) = train.rglob("dump.json")
     path.write_text(path.read_text() + "\n")
     (line,) = done.gaps(7)
-    assert "dump_pair_report.json judged another dump than association names on train (step 0, rank 0). Run: " in line
+    assert "dump_pair_report.json judged another dump than association names on train (step 0, rank 0). Check these units " in line
     assert run_collection("check_dump_pair.py", "--workdir", done.folder).returncode == 0
     done.open(7)
 

@@ -78,7 +78,8 @@ def _associated(work: Workdir, report: Dict[str, Any]) -> Missing:
         usable = sides.read_side(side, [places[0].folder]).usable
         if usable and not _was_judged(report.get(side), digests.digest(usable)):
             what = "%s judged another dump than association names on %s (step %d, rank %d)" % (PAIR, side, *found.units[side])
-            yield what, "Run: %s" % work.command("check_dump_pair.py")
+            repair = "Check these units (where the dumps hold several, hand the folders of these by --train and --infer): %s"
+            yield what, repair % work.command("check_dump_pair.py")
         cuts.append(matching.cuts_of(usable))
         folders.append(os.path.realpath(places[0].folder))
     if folders[0] == folders[1]:
