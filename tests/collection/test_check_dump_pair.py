@@ -67,7 +67,7 @@ def check(tmp_path: Path, train: Path, infer: Path, *more: str | Path, code: int
     assert "Traceback" not in ran.stderr
     assert ran.returncode == code, ran.stderr + ran.stdout
     report: dict[str, Any] = json.loads((tmp_path / "dump_pair_report.json").read_text(encoding="utf-8"))
-    assert list(report) == ["schema", "checks", "inputs_are", "comparable"]
+    assert list(report) == ["schema", "train", "infer", "checks", "inputs_are", "comparable"]
     assert report["schema"] == "dump_pair_report/1"
     assert report["comparable"] is (code == 0)
     return report
@@ -302,6 +302,37 @@ def test_other_releases_on_the_card_shut_the_gate(tmp_path: Path) -> None:
     card = card_of()
     card["environments"]["train"]["msprobe"], card["environments"]["infer"]["msprobe"] = "26.2.0", "26.1.0.post1"
     assert shutting(with_card(tmp_path, card, 1)) == {"same_msprobe"}
+
+
+def test_a_quoted_release_on_the_card_counts_like_a_bare_one(tmp_path: Path) -> None:
+    """Stage 1 has the agent quote the command that printed the version."""
+    card = card_of()
+    for side, version in (("train", "26.2.0"), ("infer", "26.1.0.post1")):
+        quote = {"command": "python3.11 -m pip show mindstudio-probe", "output": f"Name: mindstudio-probe\nVersion: {version}"}
+        card["environments"][side]["msprobe"] = quote
+    report = with_card(tmp_path, card, 1)
+    assert shutting(report) == {"same_msprobe"}
+    assert evidence(report, "same_msprobe")["values"] == {"train": "26.2.0", "infer": "26.1.0.post1"}
+
+
+def test_relative_dumps_of_the_card_lie_in_the_collection(tmp_path: Path) -> None:
+    """The gates of the stages see them from there, too, wherever the command is run."""
+    card = card_of()
+    for side in ("train", "infer"):
+        copy(CLEAN / side, tmp_path / "dumps" / side)
+        card["dumps"][side]["path"] = f"dumps/{side}"
+    assert not shutting(with_card(tmp_path, card, 0))
+
+
+@pytest.mark.parametrize("path", ["", " ", 5, {}, ["dumps"]])
+def test_a_path_that_is_none_is_asked_for(path: Any, tmp_path: Path) -> None:
+    card = card_of()
+    card["dumps"]["infer"]["path"] = path
+    (tmp_path / "task_card.json").write_text(json.dumps(card), encoding="utf-8")
+    ran = run_collection("check_dump_pair.py", "--workdir", tmp_path)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(("Cannot check the pair: no infer dump was named. ", "Cannot use "))
+    assert len(ran.stderr.splitlines()) == 1
 
 
 # --- the command ---

@@ -30,3 +30,11 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
         files.write(tmp_path / "a.json", {"schema": "x/1", "n": float("nan")})
     assert files.read(tmp_path / "a.json", "x/1") == {"schema": "x/1"}
     assert os.listdir(str(tmp_path)) == ["a.json"]
+
+
+def test_names_that_are_no_utf8_are_read_back(tmp_path: Path) -> None:
+    """A command line or a file name in another encoding holds lone surrogates; JSON has escapes for them."""
+    value = {"schema": "x/1", "why": os.fsdecode("调试".encode("gbk")), "name": "\ud800"}
+    digest = files.write(tmp_path / "a.json", value)
+    assert files.read(tmp_path / "a.json", "x/1") == value
+    assert files.digest_of_file(tmp_path / "a.json") == digest

@@ -298,6 +298,14 @@ def test_what_cannot_be_recorded_is_refused_in_one_line(case: Case, arguments: l
     assert not (case.work / "change_ledger.json").exists()
 
 
+@pytest.mark.parametrize(("stage", "why"), [(1, "debugger"), (99, "debugger"), (6, ""), (6, " ")])
+def test_a_record_that_the_gate_would_refuse_is_not_taken(case: Case, stage: int, why: str) -> None:
+    """No command changes stage and reason afterwards, so what stage 6 asks of them is asked at once."""
+    ran = case.run("record", "--root", case.tree, "--stage", stage, "--why", why, case.tree / "fixed.py", code=2)
+    assert len(ran.stderr.splitlines()) == 1
+    assert not (case.work / "change_ledger.json").exists()
+
+
 @pytest.mark.parametrize(
     ("edit", "says"),
     [

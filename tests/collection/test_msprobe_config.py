@@ -57,11 +57,16 @@ def override(folder: Path, **changes: Any) -> configuring.Made:
     return make(**{"purpose": "override", "load_path": str(folder), "load_modules": (ENTRY,), **changes})
 
 
-def test_an_override_filters_neither_step_nor_rank(tmp_path: Path) -> None:
+def test_an_override_names_its_steps_and_looks_at_the_next_ones(tmp_path: Path) -> None:
     made = override(source(tmp_path / "src"))
     assert made.config["load"] == {
-        "path": str(tmp_path / "src"), "modules": [ENTRY], "step": [], "rank": [], "dump_after_load": True,
+        "path": str(tmp_path / "src"), "modules": [ENTRY], "step": [0], "rank": [], "dump_after_load": True,
     }  # fmt: skip
+    assert made.config["step"] == [0, 1]
+    source(tmp_path / "src", "step1/rank0")
+    source(tmp_path / "src", "step4/rank0")
+    several = override(tmp_path / "src", steps=(4, 0, 1)).config
+    assert (several["load"]["step"], several["step"]) == ([4, 0, 1], [0, 1, 2, 4, 5])
     without = override(tmp_path / "src", dump_after_load=False, dump_path=None)
     assert without.config["load"]["dump_after_load"] is False
     assert "dump_path" not in without.config
@@ -117,6 +122,17 @@ def test_a_folder_with_an_earlier_dump_is_refused(tmp_path: Path, name: str) -> 
     (tmp_path / "step0" / "rank0" / name).write_text("{}")
     with pytest.raises(DumpError, match="it holds an earlier dump"):
         make(dump_path=str(tmp_path))
+
+
+def test_a_link_to_a_path_that_msprobe_cannot_take_is_refused(tmp_path: Path) -> None:
+    """msprobe looks at the real path, at the first tensor of the run."""
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "link").symlink_to("a b")
+    with pytest.raises(DumpError, match=r"a b/fresh: msprobe refuses paths with ' '"):
+        make(dump_path=str(tmp_path / "link/fresh"))
+    source(tmp_path / "a b" / "src")
+    with pytest.raises(DumpError, match=r"a b/src: msprobe refuses paths with ' '"):
+        override(tmp_path / "link" / "src")
 
 
 def test_paths_that_msprobe_cannot_take_are_refused(tmp_path: Path) -> None:
@@ -291,6 +307,24 @@ def test_the_command_writes_what_msprobe_reads(tmp_path: Path) -> None:
     assert "the dump takes about 1." in ran.stdout
     assert ran.stdout.splitlines()[-1].startswith("next: ")
     assert len(ran.stdout) < 2000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--purpose", "probe", "--dump-path", "d"], "run this again with --purpose full"),
+        (["--purpose", "full", "--dump-path", "d"], "check_dump_pair.py --workdir DIR"),
+        (["--purpose", "override", "--dump-path", "d"], "--verify d"),
+        (["--purpose", "override", "--framework", "verl"], "--verify NEW_DUMP"),
+        (["--purpose", "override", "--no-dump"], "watch its metric"),
+    ],
+)
+def test_the_answer_says_what_follows_on_its_purpose(tmp_path: Path, arguments: list[str], says: str) -> None:
+    source(tmp_path / "src")
+    load = ["--load-path", "src", "--load-module", ENTRY] if "override" in arguments else []
+    ran = run_collection("make_msprobe_config.py", "--side", "train", "--output", "c.json", *arguments, *load, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert says in ran.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,9 @@ def test_what_is_counted_is_what_was_stored(runs: Runs) -> None:
         assert stored * 0.97 <= counted <= stored * at_most, shape
 
 
-def _source(runs: Runs, folder: Path) -> Path:
+def _source(runs: Runs, folder: Path, step: int = 0) -> Path:
     """The input of layer 1 as another model recorded it, laid out as load reads it for one process."""
-    tensors = folder / "step0" / "proc0" / "dump_tensor_data"
+    tensors = folder / f"step{step}" / "proc0" / "dump_tensor_data"
     tensors.mkdir(parents=True)
     shutil.copy(runs.tensors("dense-2:full")[f"{LAYER}.input.0"], tensors)
     return folder
@@ -148,26 +148,31 @@ def test_an_override_replaces_the_input_bit_for_bit(runs: Runs, tmp_path: Path) 
     assert answer["error"] is None
     name = f"{LAYER}.input.0"
     wanted = torch.load(runs.tensors("dense-2:full")[name], weights_only=True)
-    now = torch.load(runs.tensors("dense:override")[name], weights_only=True)
+    (first,) = runs.root("dense:override").glob(f"step0/*/dump_tensor_data/{name}.pt")
+    now = torch.load(first, weights_only=True)
     before = torch.load(runs.tensors("dense:full")[name], weights_only=True)
     assert torch.equal(now, wanted)
     assert not torch.equal(before, wanted)
 
 
-def test_an_override_without_a_dump_writes_nothing_and_acts(runs: Runs, tmp_path: Path) -> None:
-    """--no-dump: the loss of the first step is that of the overridden run, and no folder is made."""
-    source = _source(runs, runs.folder / "source-2")
-    config, plain = runs.folder / "dense:no_dump.json", runs.make("dense:plain", "probe")
+@pytest.mark.parametrize("step", [0, 1])
+@pytest.mark.parametrize("dumps", [True, False], ids=["dump", "no_dump"])
+def test_an_override_acts_in_its_own_step_alone(runs: Runs, step: int, dumps: bool) -> None:
+    """The loss of that step is that of the overridden run, the other is as it was; --no-dump makes no folder."""
+    source, name = _source(runs, runs.folder / f"source-{step}-{dumps}", step), f"dense:step{step}-{dumps}"
+    config, plain = runs.folder / f"{name}.json", runs.make(f"dense:plain{step}-{dumps}", "probe")
     ran = run_collection(
-        "make_msprobe_config.py", "--side", "infer", "--purpose", "override", "--no-dump", "--load-path", source, "--load-module", LAYER,
-        "--output", config,
+        "make_msprobe_config.py", "--side", "infer", "--purpose", "override", "--load-path", source, "--load-module", LAYER,
+        "--step", str(step), "--output", config, *(["--dump-path", runs.root(name)] if dumps else ["--no-dump"]),
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     files = sorted(source.rglob("*"))
     overridden, untouched = runs.run(config, plain)
     assert (overridden["error"], untouched["error"]) == (None, None)
-    assert overridden["loss"][0] != untouched["loss"][0]
+    assert overridden["loss"][step] != untouched["loss"][step]
+    assert overridden["loss"][1 - step] == untouched["loss"][1 - step]
     assert sorted(source.rglob("*")) == files
+    assert runs.root(name).exists() is dumps
 
 
 @pytest.mark.parametrize("odd", ["a b", "a+b", "größe"])
@@ -180,8 +185,10 @@ def test_a_path_that_is_refused_here_stops_msprobe_too(runs: Runs, odd: str) -> 
     assert ran.returncode == 2
     assert "msprobe refuses paths with" in ran.stderr
     config = json.loads(runs.make("dense:odd", "full").read_text())
-    config["dump_path"] = str(root)
-    path = runs.folder / "dense:odd.json"
-    path.write_text(json.dumps(config))
-    (answer,) = runs.run(path)
-    assert "Exception" in answer["error"]
+    path, link = runs.folder / "dense:odd.json", runs.folder / f"link-{ord(odd[1])}"
+    root.mkdir(exist_ok=True)
+    link.symlink_to(root)
+    for place in (root, link / "below"):
+        path.write_text(json.dumps({**config, "dump_path": str(place)}))
+        (answer,) = runs.run(path)
+        assert "Exception" in answer["error"], place

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from collection.collecting import ACTOR, EDITED, Collected, digest
+from dump_collection import quotes
 from dump_collection.stages import gates
 from laying import lay_out
 from msprobe_files.errors import DumpError
@@ -63,7 +66,13 @@ OF_THE_CARD: list[tuple[int, str, Any, str]] = [
     (1, "log_location", "unknown", "log_location is not known"),
     (1, "baseline_command", "unknown", "baseline_command is not known"),
     (2, "authorisations.AUTH_RUN_DUMP_JOB.state", "unknown", "authorisations without an answer: AUTH_RUN_DUMP_JOB"),
+    (1, "cards.before", {"command": "unknown", "output": "unknown"}, "cards.before quotes no command with its output"),
+    (1, "cards.idle_memory", {}, "cards.idle_memory is not known"),
+    (1, "log_location", " ", "log_location is not known"),
     (2, "authorisations.AUTH_RESTORE_CODE.date", None, "authorisations without a date: AUTH_RESTORE_CODE"),
+    (2, "authorisations.AUTH_RESTORE_CODE.date", "unknown", "authorisations without a date: AUTH_RESTORE_CODE"),
+    (2, "authorisations.AUTH_RESTORE_CODE.date", True, "authorisations without a date: AUTH_RESTORE_CODE"),
+    (3, "train.framework", [], "train.framework is not known"),
     (3, "train.version", "unknown", "train.version is not known"),
     (3, "site.main_forward", "actor.py:5 compute_log_prob", "line 5 of actor.py does not hold 'compute_log_prob': it stands in line 4"),
     (3, "site.main_forward", "actor.py:4 can_reuse_log_probs", "does not hold 'can_reuse_log_probs': it stands nowhere in that file"),
@@ -137,6 +146,15 @@ def test_processes_are_stopped_with_leave_only(done: Collected) -> None:
     assert "AUTH_STOP_RUNNING_SERVICES is denied: this stage cannot be done" in line
 
 
+def test_a_long_quote_is_read_at_once() -> None:
+    """What a card prints may be long; a pattern that tries every line against every other would hang the gate."""
+    started = time.monotonic()
+    for text in ("\n" * 30000, "$ npu-smi info\n" + "\n" * 30000, "# \n" * 30000):
+        assert quotes.quotes_of(text) == []
+    assert len(quotes.quotes_of("$ npu-smi info\n" + " \n" * 30000 + "free")) == 1
+    assert time.monotonic() - started < 2
+
+
 def test_a_quote_may_be_a_text_with_its_prompt_sign(done: Collected) -> None:
     done.card["cards"]["before"] = "$ npu-smi info\n| 0  910B | OK |"
     done.card["environments"]["train"]["msprobe"] = "26.2.0\n$ python3 -m pip show mindstudio-probe\nVersion: 26.2.0"
@@ -199,6 +217,8 @@ def test_switches_follow_the_framework_and_the_engine(done: Collected) -> None:
         "--disable-cuda-graph",
         "--data-pad-size-multiplier 1",
     ]
+    done.card["baseline_command"] += " disable_cuda_graph=False"
+    assert any("--disable-cuda-graph" in line for line in done.gaps(4)), "switched off again"
     done.card["baseline_command"] += " --data-pad-size-multiplier 1 --sglang-disable-cuda-graph"
     done.open(4)
     done.card["baseline_command"] = done.card["baseline_command"].replace("multiplier 1 ", "multiplier 128 ")
@@ -240,10 +260,14 @@ def test_a_point_is_waived_by_itself_or_by_all_its_items(done: Collected, waived
     assert "P1" in done.gaps(5)[0]
 
 
-def test_an_item_of_no_point_counts_as_well(done: Collected) -> None:
-    done.parameters["items"].append({"canonical": "config.eps", "status": "MISSING_SIDE"})
+@pytest.mark.parametrize("status", ["DIFF", "MISSING_SIDE", "waived", "unknown", None])
+def test_an_item_of_no_point_counts_as_well(done: Collected, status: Any) -> None:
+    """Only EXACT is equal; what is called waived needs its waiver with the user's reason."""
+    done.parameters["items"].append({"canonical": "config.eps", "status": status})
     (line,) = done.gaps(5)
     assert "points neither aligned nor waived: config.eps" in line
+    done.parameters["waivers"] = [{"id": "config.eps", "reason": "the user accepts it"}]
+    done.open(5)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +296,7 @@ def test_parameters_come_before_any_edit(done: Collected) -> None:
     [
         ("why", " ", "does not say what the edit is for"),
         ("stage", 1, "stage is 1"),
-        ("before", None, "the bytes of before are not there (None)"),
-        ("before", {"digest": "0", "mode": "0644", "backup": "ledger/C7"}, "the bytes of before are not there (ledger/C7)"),
+        ("before", {"digest": "0" * 64, "mode": "0644", "backup": "ledger/C7"}, "the bytes of before are not there (ledger/C7)"),
         ("after", None, "was recorded before the edit only"),
         ("after", {"digest": digest(ACTOR)}, "was changed since it was last looked at"),
         ("path", "trainer/gone.py", "is not there"),
@@ -287,12 +310,94 @@ def test_an_entry_of_the_ledger_is_whole(done: Collected, field: str, value: Any
     assert "trainer/" in line
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("before", None, "changes[0].kind: expected created (then before is null), modified or deleted, found 'modified'"),
+        ("kind", "moved", "changes[0].kind: expected created (then before is null), modified or deleted, found 'moved'"),
+        ("restored", "yes", "changes[0].restored: expected a value of type bool, found 'yes'"),
+        ("path", "other/actor.py", "changes[0].path: expected one of the roots (trainer) and a path below it"),
+        ("path", "trainer/a\0b", "changes[0].path: expected a path that the system can hold"),
+    ],
+)
+@pytest.mark.parametrize("stage", [6, 9])
+def test_a_ledger_that_its_own_command_refuses_opens_no_gate(done: Collected, stage: int, field: str, value: Any, said: str) -> None:
+    """A gate that reads the ledger more loosely than restore does would be open over what cannot be restored."""
+    done.ledger["changes"][0][field] = value
+    ran = done.check(stage)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr
+
+
+def test_a_link_that_was_replaced_is_compared_as_a_link(done: Collected) -> None:
+    """The digest of a link is that of its target's name, not of the bytes that it leads to."""
+    done.ledger = None  # type: ignore[assignment]
+    shutil.rmtree(done.folder / "ledger")
+    (done.sources / "actor.py").write_text(ACTOR)
+    link = done.sources / "alias.py"
+    link.symlink_to("actor.py")
+
+    def ledger(*arguments: str | Path) -> None:
+        ran = run_collection("change_ledger.py", *arguments, "--workdir", done.folder)
+        assert ran.returncode == 0, ran.stderr
+
+    ledger("record", "--root", done.sources, "--stage", "6", "--why", "debugger", link)
+    (done.sources / "actor.py").write_text(EDITED)  # through the link: the link itself stays
+    ledger("diff")
+    done.open(6)
+    link.unlink()
+    link.symlink_to("elsewhere.py")
+    (line,) = done.gaps(6)
+    assert "trainer/alias.py was changed since it was last looked at" in line
+    ledger("restore", "--keep", link)
+    ledger("restore")
+    ledger("verify")
+    done.open(9)
+
+
 def test_an_edited_file_that_does_not_compile_shuts(done: Collected) -> None:
     broken = ACTOR + "    def :\n"
     (done.sources / "actor.py").write_text(broken)
     done.ledger["changes"][0]["after"]["digest"] = digest(broken)
     (line,) = done.gaps(6)
     assert "trainer/actor.py does not compile: line 7: " in line
+
+
+ODD_SOURCES = {
+    "warned of": ("x = 1 is 1\n", 0),
+    "not ascii": ("é = 'é'\n", 0),
+    "zero byte": ("x = 1\0\n", 1),
+    "brackets": ("x = " + "(" * 3000 + ")" * 3000 + "\n", 1),
+}
+
+
+@pytest.mark.parametrize("name", list(ODD_SOURCES))
+def test_odd_sources_give_a_gap_at_most(done: Collected, name: str) -> None:
+    """Python's own warnings of a trainer's code are no gaps; what it cannot read is no fault of the tool."""
+    source, gaps = ODD_SOURCES[name]
+    (done.sources / "actor.py").write_bytes(source.encode())
+    done.ledger["changes"][0]["after"]["digest"] = digest(source)
+    done.card["site"]["main_forward"] = "to add"
+    ran = done.check(6)
+    lines = [line for line in ran.stderr.splitlines() if line != "s_push: parser stack overflow"]  # of the parser before Python 3.9
+    assert (ran.returncode, len(lines)) == (gaps, gaps), ran.stderr
+    assert all("run this gate with the Python that runs the file" in line for line in lines)
+
+
+def test_lines_are_counted_as_grep_counts_them(done: Collected) -> None:
+    """Old sources hold form feeds; only a line feed ends a line."""
+    text = EDITED.replace("import torch\n", "import torch\x0c\x1c\r\u2028\n")
+    (done.sources / "actor.py").write_bytes(text.encode())
+    grep = subprocess.run(
+        ["grep", "-n", "def compute_log_prob", done.sources / "actor.py"], capture_output=True, text=True, check=True
+    ).stdout
+    done.card["site"]["main_forward"] = "actor.py:" + grep
+    done.open(5)
+
+
+def test_one_dump_is_no_pair(done: Collected) -> None:
+    done.card["dumps"]["infer"]["path"] = done.card["dumps"]["train"]["path"] + "/step0"
+    assert "association: train and infer name one and the same dump" in done.gaps(7)[0]
 
 
 def test_a_root_lies_where_the_ledger_says(done: Collected) -> None:
@@ -392,6 +497,29 @@ def test_the_real_report_of_a_padded_pair_shuts_stage_7(done: Collected, tmp_pat
     assert any("padding" in line and "Go back to stage 4" in line for line in done.gaps(7))
 
 
+def test_the_report_is_of_the_dumps_that_are_associated(done: Collected, tmp_path: Path) -> None:
+    """A report of other dumps, or of one that was dumped again into its folder, says nothing of these."""
+    train = tmp_path / "train"
+    shutil.copytree(done.card["dumps"]["train"]["path"], train)
+    done.card["dumps"]["train"]["path"] = str(train)
+    done.write()
+    assert run_collection("check_dump_pair.py", "--workdir", done.folder).returncode == 0
+    done.pair = None  # type: ignore[assignment]
+    done.open(7)
+    (path,) = train.rglob("dump.json")
+    path.write_text(path.read_text() + "\n")
+    (line,) = done.gaps(7)
+    assert "dump_pair_report.json judged another dump than association names on train (step 0, rank 0). Check these units " in line
+    assert run_collection("check_dump_pair.py", "--workdir", done.folder).returncode == 0
+    done.open(7)
+
+
+@pytest.mark.parametrize("checks", [[], [{"id": "parses", "ok": "yes"}], [{"id": "parses"}]])
+def test_a_report_without_answers_is_none(done: Collected, checks: list[Any]) -> None:
+    done.pair["checks"] = checks
+    assert "checks: expected answers of true, false or null to each" in done.gaps(7)[0]
+
+
 def test_a_request_id_ties_units_too(done: Collected) -> None:
     unit = {"step": 0, "rank": 0}
     done.card["association"] = {"by": "request_id", "request_id": "chatcmpl-7", "train": unit, "infer": unit}
@@ -462,6 +590,18 @@ def test_every_round_is_proven(done: Collected) -> None:
     assert "round2/stub_outcome.json: no new dump was compared with the prepared files" in done.gaps(8)[0]
     lay(done, "round2", outcome(effective=False))
     assert "effective is False" in done.gaps(8)[0]
+    lay(done, "round2", outcome(prepared=2 * outcome()["prepared"]))
+    assert "round2/stub_outcome.json: no new dump was compared with the prepared files" in done.gaps(8)[0]
+
+
+def test_an_instruction_that_was_not_carried_out_shuts(done: Collected) -> None:
+    """Its command is one that runs as it stands, from any folder."""
+    (done.folder / "round1").mkdir()
+    (done.folder / "round1/stub_instruction.json").write_text("{}")
+    assert f"--instruction {done.folder}/round1/stub_instruction.json --output-dir {done.folder}/round1" in done.gaps(8)[0]
+    lay(done, "round2", outcome())
+    (line,) = done.gaps(8)
+    assert "stage 8: round1/stub_instruction.json was not carried out. Run: " in line
 
 
 def test_a_round_is_of_the_instruction_beside_it_and_of_its_dump(done: Collected) -> None:
@@ -516,22 +656,25 @@ def paths_in(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 
 @pytest.mark.parametrize("name", ["card", "parameters", "ledger", "pair", "outcome"])
 def test_a_damaged_artefact_is_a_gap_or_one_error_and_never_a_traceback(done: Collected, name: str) -> None:
-    """Every field of every file replaced by null, a text, a list and an object in turn."""
+    """Every field of every file replaced by null, a text, a list, an object and what no field holds in turn, or taken out."""
     lay(done, "round1", outcome())
     (done.folder / "round1/stub_instruction.json").write_text("{}")
     done.write()
     whole = outcome() if name == "outcome" else getattr(done, name)
     file = {"card": "task_card", "parameters": "param_alignment_report", "ledger": "change_ledger", "pair": "dump_pair_report"}.get(name)
     path = done.folder / (f"{file}.json" if file else "round1/stub_outcome.json")
-    stages = (8, 9) if name in ("card", "ledger") else (8,)
     for place in paths_in(whole):
-        for instead in (None, "x", [], {}, [1], {"y": 1}):
+        for instead in (None, "x", [], {}, [1], {"y": 1}, "a\0b", "\ud800", float("nan"), 10**30, "taken out"):
             value = json.loads(json.dumps(whole))
             inside = value
             for key in place[:-1]:
                 inside = inside[key]
-            inside[place[-1]] = instead
+            if instead == "taken out":
+                del inside[place[-1]]
+            else:
+                inside[place[-1]] = instead
             path.write_text(json.dumps(value))
-            for stage in stages:
+            reads_dumps = name != "card" or place[0] in ("dumps", "association", "authorisations")
+            for stage in (8 if reads_dumps else 6, 9) if name in ("card", "ledger") else (8,):
                 with contextlib.suppress(DumpError):
                     gates.check(stage, done.folder)

@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--root", action="append", metavar="DIR", help="record: a tree whose files are edited; remembered")
     parser.add_argument("--created", action="append", metavar="FILE", help="record: a file that is about to be made")
     parser.add_argument("--why", metavar="TEXT", help="record: what the edit is for")
-    parser.add_argument("--stage", type=int, metavar="N", help="record: the stage that edits (4, 5, 6 or 8)")
+    parser.add_argument("--stage", type=int, choices=(4, 5, 6, 8), metavar="N", help="record: the stage that edits (4, 5, 6 or 8)")
     parser.add_argument("--keep", action="append", metavar="FILE", help="restore: leave this file as it stands and count it as restored")
     parser.add_argument("--pattern", action="append", metavar="REGEX", help="record, verify: a further word that must not be left")
     parser.share("workdir", "output", "quiet")
@@ -53,7 +53,7 @@ def main() -> int:
             parser.error("%s is for %s" % ("FILE" if flag == "paths" else "--" + flag, " and ".join(actions)))
     if args.action == "record" and not (args.paths or args.created or args.root):
         parser.error("record needs a FILE, a --created FILE or a --root DIR")
-    if (args.paths or args.created) and args.action == "record" and (args.why is None or args.stage is None):
+    if (args.paths or args.created) and args.action == "record" and (not (args.why or "").strip() or args.stage is None):
         parser.error("record needs --why and --stage for a file")
     return {"record": _record, "diff": _diff, "restore": _restore, "verify": _verify}[args.action](args)
 

@@ -57,8 +57,12 @@ def _card(args: Any) -> Dict[str, Any]:
     """The task card; an empty dict where none was named and none lies in the folder."""
     from msprobe_files import task_card
 
-    named = Path(args.task_card) if args.task_card else Path(args.workdir) / "task_card.json"
+    named = _card_path(args)
     return task_card.read(str(named)) if args.task_card or named.is_file() else {}
+
+
+def _card_path(args: Any) -> Path:
+    return Path(args.task_card) if args.task_card else Path(args.workdir) / "task_card.json"
 
 
 def _read(card: Dict[str, Any]) -> Any:
@@ -75,11 +79,11 @@ def _paths(args: Any, card: Dict[str, Any], side: str) -> List[str]:
     if given:
         return given
     path = card["dumps"][side]["path"] if card else task_card.UNKNOWN
-    if path in (task_card.UNKNOWN, "", None):
+    if not isinstance(path, str) or path.strip() in ("", task_card.UNKNOWN):
         raise DumpError(
             "Cannot check the pair: no %s dump was named. Hand --%s, or fill dumps.%s.path of the task card." % (side, side, side)
         )
-    whole = os.path.join(args.workdir, str(path))
+    whole = str(_card_path(args).parent / path)  # relative paths of a card are seen from its folder
     return [whole] if os.path.lexists(whole) else []  # a run that recorded nothing makes no folder: a check says so, with reasons
 
 

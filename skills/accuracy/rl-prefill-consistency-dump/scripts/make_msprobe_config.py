@@ -2,6 +2,10 @@
 """Make msprobe's configuration for one side, without the traps of the installed release (stages 6 and 8)."""
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
 
 try:
     from dump_collection import cli
@@ -89,8 +93,19 @@ def main() -> int:
         size = configuring.gib(made.estimate.size)
         lines.append("the dump takes about %s in %d files (an upper estimate)" % (size, made.estimate.files))
     lines.append("hand it over: " + configuring.hand_over(wanted, args.output))
-    cli.answer(lines, "run the baseline command, then " + cli.call("check_dump_pair.py", "--train", "DIR", "--infer", "DIR"))
+    cli.answer(lines, _then(args))
     return cli.OPEN
+
+
+def _then(args: "argparse.Namespace") -> str:
+    if args.purpose == "probe":
+        return "run the baseline command, see in dump.json what was recorded and in which step, then run this again with --purpose full"
+    if args.purpose != "override":
+        return "configure the other side, run the baseline command, then " + cli.call("check_dump_pair.py", "--workdir", "DIR")
+    if args.no_dump:
+        return "run the baseline command under no_grad and watch its metric"
+    proof = cli.call("apply_stub_instruction.py", "--instruction", "FILE", "--workdir", "DIR", "--verify", args.dump_path or "NEW_DUMP")
+    return "run the baseline command under no_grad, then " + proof
 
 
 if __name__ == "__main__":

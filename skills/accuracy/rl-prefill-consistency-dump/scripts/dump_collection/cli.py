@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, NoReturn, Sequence
+from typing import Any, Callable, Dict, NoReturn, Sequence, TextIO
 
 OPEN, SHUT, CANNOT = 0, 1, 2  # a gate's answers; a command that is no gate returns OPEN for an answer
 STOPPED, NOBODY_READS = 130, 141  # as a shell counts SIGINT and SIGPIPE
@@ -56,13 +56,25 @@ def call(script: str, *arguments: str) -> str:
 
 def fail(message: str) -> None:
     """One error line on stderr."""
-    print(" ".join(message.splitlines()), file=sys.stderr)
+    _tell(message)
 
 
 def warn(messages: Sequence[str], quiet: bool) -> None:
     """Warnings on stderr, unless they are not wanted."""
     for message in () if quiet else messages:
-        print("warning: " + " ".join(message.splitlines()), file=sys.stderr)
+        _tell("warning: " + message)
+
+
+def _tell(message: str) -> None:
+    try:
+        print(" ".join(message.splitlines()), file=sys.stderr, flush=True)
+    except OSError:  # a full disk or a closed pipe behind stderr must not become exit 1, which a gate means as "shut"
+        _drop(sys.stderr)
+
+
+def _drop(stream: TextIO) -> None:
+    """Let what is still buffered go nowhere, so that the interpreter does not fail on it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def answer(lines: Sequence[str], then: str) -> None:
@@ -95,8 +107,12 @@ def run(main: Callable[[], int]) -> NoReturn:
         fail("Stopped. Nothing was left half written.")
         code = STOPPED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop(sys.stdout)
         code = NOBODY_READS
+    except OSError as error:
+        fail("Cannot finish: %s%s. Mend that and run it again." % (error.strerror or error, _named(error)))
+        _drop(sys.stdout)
+        code = CANNOT
     except Exception as error:  # noqa: BLE001  # exit 1 would say "shut"
         fail(
             "Cannot finish: %s: %s (%s). This is a fault of the tool; please report it with this line."
@@ -104,6 +120,10 @@ def run(main: Callable[[], int]) -> NoReturn:
         )
         code = CANNOT
     sys.exit(code)
+
+
+def _named(error: OSError) -> str:
+    return "" if error.filename is None else ": %s" % error.filename
 
 
 def _innermost(error: BaseException) -> str:

@@ -31,7 +31,7 @@ def text_of(artefact: Dict[str, Any]) -> str:
 
 def write(path: Union[str, Path], artefact: Dict[str, Any]) -> str:
     """Write an artefact; returns the sha-256 of its bytes. See `write_bytes`."""
-    data = text_of(artefact).encode()
+    data = text_of(artefact).encode("utf-8", "backslashreplace")  # a byte of a name that is no UTF-8 becomes JSON's \udcXX
     write_bytes(path, data)
     return hashlib.sha256(data).hexdigest()
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any, List, NamedTuple, Optional
 
-_TEXT = re.compile(r"(?:^|\n)\s*[$#] (?P<command>[^\n]+)\n(?P<output>.*\S.*)\Z", re.DOTALL)
+_PROMPT = re.compile(r"^[ \t]*[$#] (?P<command>.*\S.*)$", re.MULTILINE)
 _VERSION = re.compile(r"\b\d+\.\d+(?:\.\d+)*(?:\.?(?:post|rc|dev)\d+)?\b")
 
 
@@ -20,10 +20,11 @@ def quotes_of(value: Any) -> List[Quote]:
         return [quote for item in value for quote in quotes_of(item)]
     if isinstance(value, dict):
         command, output = value.get("command"), value.get("output")
-        told = isinstance(command, str) and isinstance(output, str) and command.strip() and output.strip()
+        told = all(isinstance(text, str) and text.strip().lower() not in ("", "unknown") for text in (command, output))
         return [Quote(str(command).strip(), str(output).strip())] if told else []
-    found = _TEXT.search(value) if isinstance(value, str) else None
-    return [Quote(found.group("command").strip(), found.group("output").strip())] if found else []
+    found = _PROMPT.search(value) if isinstance(value, str) else None
+    printed = value[found.end() :].strip() if found else ""
+    return [Quote(found.group("command").strip(), printed)] if found and printed else []
 
 
 def version_in(value: Any) -> Optional[str]:

@@ -3,6 +3,8 @@
 import re
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
+from dump_collection.quotes import version_in
+
 _VALUE = r"(?:\s*[=:]\s*|\s+)['\"]?(true|false|1|0)\b"
 # Switches of the public launch commands (vLLM, SGLang, their prefixes in slime and vime, verl's keys). SGLang's native
 # msprobe option switches graphs off by itself (0.5.11 and later, server_args.py).
@@ -27,8 +29,9 @@ NO_CARD = Card(None, {"train": None, "infer": None}, "unknown", ())
 def read(card: Dict[str, Any]) -> Card:
     """What a task card (already checked by `msprobe_files.task_card`) says."""
     command = str(card["baseline_command"])
-    versions = tuple(str(card["environments"][side]["msprobe"]) for side in ("train", "infer"))
-    known = versions if all(re.match(r"\d", version) for version in versions) else ()
+    versions = [version_in(card["environments"][side]["msprobe"]) for side in ("train", "infer")]
+    known = tuple(version for version in versions if version is not None)
+    known = known if len(known) == len(versions) else ()
     return Card(_number(card["sample"]["prompt_length"]), {"train": _train(command), "infer": _infer(command)}, command, known)
 
 

@@ -2,18 +2,21 @@
 
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
+from dump_collection import digests
 from dump_collection.dump_check import judged, of_files, of_modules, of_runs, of_tokens, sides
 from dump_collection.dump_check.card import Card
 from dump_collection.dump_check.checks import Check
+from dump_collection.dump_check.judged import Judged
 
 SCHEMA = "dump_pair_report/1"
 
 
 class Report(NamedTuple):
-    """The checks in their order, and when each side took its module inputs."""
+    """The checks in their order, when each side took its module inputs, and which units were judged."""
 
     checks: Tuple[Check, ...]
     inputs: Dict[str, str]
+    judged: Dict[str, Any]
 
     @property
     def shut(self) -> List[Check]:
@@ -32,7 +35,7 @@ class Report(NamedTuple):
 
     def as_json(self) -> Dict[str, Any]:
         checks = [check.as_json() for check in self.checks]
-        return {"schema": SCHEMA, "checks": checks, "inputs_are": self.inputs, "comparable": not self.shut}
+        return {"schema": SCHEMA, **self.judged, "checks": checks, "inputs_are": self.inputs, "comparable": not self.shut}
 
 
 def check_pair(train: Sequence[str], infer: Sequence[str], card: Card) -> Report:
@@ -45,4 +48,10 @@ def check_pair(train: Sequence[str], infer: Sequence[str], card: Card) -> Report
         *of_tokens.checks_of_tokens(pair, card.prompt_length),
         *of_modules.checks_of_modules(pair, inputs, card),
     ]
-    return Report(tuple(checks), inputs)
+    return Report(tuple(checks), inputs, {side.label: _named(side) for side in pair.both})
+
+
+def _named(side: Judged) -> Dict[str, Any]:
+    """A side by its digest, and the units that were judged, so that a later change of the dump is noticed."""
+    units = [{"step": unit.place.step, "rank": unit.place.rank, "digest": digests.digest([unit])} for unit in side.units]
+    return {"label": side.label, "digest": digests.digest(side.units) if units else None, "units": units}

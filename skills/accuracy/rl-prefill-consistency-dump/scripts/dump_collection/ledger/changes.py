@@ -85,7 +85,7 @@ def _patch(ledger: Ledger, change: Change, here: State, workdir: Path) -> List[s
         head.append("deleted file mode %s\n" % _git_mode(old_mode))
     elif here.mode != old_mode and here.what != ABSENT:
         head += ["old mode %s\n" % _git_mode(old_mode), "new mode %s\n" % _git_mode(here.mode)]
-    before = b"" if change.before is None else (workdir / change.before.backup).read_bytes()
+    before = b"" if change.before is None else store.bytes_of(change.before, workdir)
     now = _bytes(ledger.where(change.path), here)
     if before == now:
         return head if len(head) > 1 else []

@@ -113,6 +113,8 @@ def read(workdir: Path) -> Ledger:
     places = _places(value, workdir)
     changes = tuple(_change(item, "changes[%d]" % at, places) for at, item in enumerate(_field(value, "changes", list, "")))
     state = _field(value, "state", str, "")
+    if state not in (OPEN, RESTORED, VERIFIED):
+        raise _wrong("state", "one of %s, %s, %s" % (OPEN, RESTORED, VERIFIED), state)
     return Ledger(places, changes, state)
 
 
@@ -123,7 +125,10 @@ def _places(value: Dict[str, Any], workdir: Path) -> Dict[str, str]:
     places = {}
     for at, place in enumerate(_field(value, "places", list, "")):
         here = "places[%d]" % at
-        places[_field(place, "root", str, here)] = _field(place, "path", str, here)
+        path = _nameable(_field(place, "path", str, here), here + ".path")
+        if not os.path.isabs(path):
+            raise _wrong(here + ".path", "an absolute path", path)
+        places[_field(place, "root", str, here)] = path
     return places
 
 
@@ -155,6 +160,7 @@ def _change(item: Any, here: str, places: Dict[str, str]) -> Change:
     folders: List[Any] = _field(item, "folders", list, here) if isinstance(item, dict) and "folders" in item else []
     for each in [path, *folders]:
         _below(each, here, places)
+        _nameable(each, here + ".path")
     before, after = item.get("before"), item.get("after")
     kind = _field(item, "kind", str, here)
     if kind not in (CREATED, MODIFIED, DELETED) or (before is None) != (kind == CREATED):
@@ -176,8 +182,8 @@ def _change(item: Any, here: str, places: Dict[str, str]) -> Change:
 def _before(value: Any, here: str) -> Before:
     digest = _matching(_field(value, "digest", str, here), _DIGEST, here + ".digest")
     mode = _matching(_field(value, "mode", str, here), _MODE, here + ".mode")
-    backup = _field(value, "backup", str, here)
-    if os.path.isabs(backup) or ".." in backup.split("/"):
+    backup = _nameable(_field(value, "backup", str, here), here + ".backup")
+    if not backup or os.path.isabs(backup) or ".." in backup.split("/"):
         raise _wrong(here + ".backup", "a path below the folder of the ledger", backup)
     return Before(digest, mode, backup)
 
@@ -186,6 +192,16 @@ def _below(path: Any, here: str, places: Dict[str, str]) -> None:
     label, _, below = path.partition("/") if isinstance(path, str) else ("", "", "")
     if label not in places or not below or {"", ".", ".."} & set(below.split("/")):
         raise _wrong(here + ".path", "one of the roots (%s) and a path below it" % ", ".join(places), path)
+
+
+def _nameable(path: str, here: str) -> str:
+    """The path, where the system can hold such a name at all: no zero byte, and bytes for every character."""
+    try:
+        if b"\0" not in os.fsencode(path):
+            return path
+    except UnicodeEncodeError:
+        pass  # said below, like a zero byte
+    raise _wrong(here, "a path that the system can hold", path)
 
 
 def _matching(value: str, form: "re.Pattern[str]", here: str) -> str:

@@ -61,7 +61,7 @@ def compiled(patterns: Sequence[str]) -> "Dict[str, re.Pattern[bytes]]":
     for pattern in patterns:
         try:
             found[pattern] = re.compile(pattern.encode())
-        except re.error as error:
+        except (re.error, UnicodeEncodeError, OverflowError) as error:
             raise DumpError("Cannot use the pattern %r: %s. Give a regular expression of Python." % (pattern, error))
     return found
 
@@ -153,9 +153,15 @@ def known(label: str, workdir: Path) -> Known:
     value = load_json(str(path))
     try:
         texts = {name: (str(digest), dict(counts)) for name, (digest, counts) in value["texts"].items()}
-        return Known(tuple(value["patterns"]), texts, tuple(value["folders"]))
+        return Known(_texts(value["patterns"]), texts, _texts(value["folders"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DumpError("Cannot use %s: it is not as it was written. Put it back." % path)
+
+
+def _texts(value: Any) -> Tuple[str, ...]:
+    if not isinstance(value, list) or any(not isinstance(item, str) for item in value):
+        raise ValueError("no list of texts")
+    return tuple(value)
 
 
 def _path(workdir: Path, label: str) -> Path:
@@ -165,6 +171,7 @@ def _path(workdir: Path, label: str) -> Path:
 def add_patterns(label: str, workdir: Path, patterns: Sequence[str]) -> None:
     """Search for further words from now on; in files that change they count wherever they stand."""
     compiled(patterns)
+    before = known(label, workdir)
     value = load_json(str(_path(workdir, label)))
-    value["patterns"] = list(dict.fromkeys((*value["patterns"], *patterns)))
+    value["patterns"] = list(dict.fromkeys((*before.patterns, *patterns)))
     files.write_bytes(_path(workdir, label), json.dumps(value).encode())

@@ -75,6 +75,15 @@ def keep(path: str, workdir: Path) -> State:
     return state
 
 
+def bytes_of(before: Before, workdir: Path) -> bytes:
+    """The bytes of before. Raises DumpError where their backup is gone."""
+    backup = workdir / before.backup
+    try:
+        return backup.read_bytes()
+    except OSError as error:
+        raise DumpError("Cannot read the backup %s: %s. Put back the ledger's folder." % (backup, error.strerror))
+
+
 def put_back(path: str, before: Before, workdir: Path) -> None:
     """Make a path what it was: in place, so that hard links, owner and attributes of the file stay.
 

@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from dump_collection import files
-
 from . import records, residue, store
 from .records import OPEN, RESTORED, VERIFIED, Change, Ledger
 from .residue import Known, Scan
@@ -108,7 +106,7 @@ def _words(ledger: Ledger, label: str, before: Known, now: Scan, workdir: Path) 
         if digest == text.digest or (backup is not None and backup.digest == text.digest):
             continue
         if backup is not None and text.lines:
-            counts = _counts(workdir / backup.backup, tuple(text.lines))
+            counts = _counts(store.bytes_of(backup, workdir), tuple(text.lines))
         for pattern, lines in text.lines.items():
             if len(lines) > counts.get(pattern, 0):
                 where = ", ".join(str(line) for line in lines[:5]) + (" …" if len(lines) > 5 else "")
@@ -116,9 +114,8 @@ def _words(ledger: Ledger, label: str, before: Known, now: Scan, workdir: Path) 
                 yield "%s/%s:%s holds %s%s. Take it out, or restore the file" % (label, path, where, pattern, more)
 
 
-def _counts(backup: Path, patterns: Tuple[str, ...]) -> Dict[str, int]:
-    files.digest_of_file(backup)  # a missing backup is said in one line
-    found = residue.lines_of(backup.read_bytes(), residue.compiled(patterns))
+def _counts(data: bytes, patterns: Tuple[str, ...]) -> Dict[str, int]:
+    found = residue.lines_of(data, residue.compiled(patterns))
     return {pattern: len(lines) for pattern, lines in found.items()}
 
 

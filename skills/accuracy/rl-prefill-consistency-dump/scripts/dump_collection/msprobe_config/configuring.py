@@ -13,9 +13,7 @@ from .dump_size import Estimate
 from .model_shape import Shape
 from .releases import Release
 
-PROBE, FULL, MIX, OVERRIDE = "probe", "full", "mix", "override"
-PURPOSES = (PROBE, FULL, MIX, OVERRIDE)
-FRAMEWORKS = ("verl", "slime", "vime", "vllm", "vllm-ascend", "sglang")
+PROBE, MIX, OVERRIDE = "probe", "mix", "override"
 _VALID = re.compile(r"[a-zA-Z0-9_.:/-]+\Z")  # FileCheckConst.FILE_VALID_PATTERN of msprobe 26.2.0
 _LONGEST = 4096  # its DIRECTORY_LENGTH
 _GIB = 1 << 30
@@ -58,13 +56,8 @@ def make(wanted: Wanted, model: Optional[Model], *, allow_full_disk: bool) -> Ma
     load = _load(wanted)
     writes = wanted.purpose != OVERRIDE or wanted.dump_after_load
     task, level = ("statistics" if wanted.purpose == PROBE else "tensor"), ("mix" if wanted.purpose == MIX else "L0")
-    config: Dict[str, Any] = {"task": task}
-    if wanted.dump_path is not None:
-        config["dump_path"] = os.path.abspath(wanted.dump_path)
-    # rank stays empty: it means torch.distributed's rank, not a card, and a filter that matches nothing leaves no trace
-    config.update(rank=[], step=list(wanted.steps), level=level)
-    # forward alone: a training forward must not register hooks on gradients
-    config[task] = {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
+    steps = list(wanted.steps) if load is None else overriding.windows(wanted.steps)
+    config = plain(task, level, None if wanted.dump_path is None else os.path.abspath(wanted.dump_path), steps)
     warnings = [*releases.traps(wanted.release, wanted.purpose, wanted.frameworks, model is not None and model.shape.fp8)]
     if load is not None:
         config["load"] = load.section
@@ -76,12 +69,23 @@ def make(wanted: Wanted, model: Optional[Model], *, allow_full_disk: bool) -> Ma
     if model is None:
         warnings.append("the size of the dump was not estimated. Give --model-config and --prompt-length")
     else:
-        steps = len(wanted.steps)
         estimate = dump_size.estimate(
-            model.shape, tokens=model.tokens, level=level, tensors=task == "tensor", steps=steps, ranks=model.ranks
+            model.shape, tokens=model.tokens, level=level, tensors=task == "tensor", steps=len(steps), ranks=model.ranks
         )
         warnings += _of_size(wanted, model, estimate, allow_full_disk)
     return Made(config, tuple(warnings), estimate)
+
+
+def plain(task: str, level: str, dump_path: Optional[str], steps: Sequence[int]) -> Dict[str, Any]:
+    """A whole configuration without ``load``; ``dump_path`` absolute, None where the framework sets it."""
+    config: Dict[str, Any] = {"task": task}
+    if dump_path is not None:
+        config["dump_path"] = dump_path
+    # rank stays empty: it means torch.distributed's rank, not a card, and a filter that matches nothing leaves no trace
+    config.update(rank=[], step=list(steps), level=level)
+    # forward alone: a training forward must not register hooks on gradients
+    config[task] = {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
+    return config
 
 
 def hand_over(wanted: Wanted, output: str) -> str:
@@ -141,18 +145,18 @@ def _refuse_folder(wanted: Wanted) -> None:
 
 
 def check_path(path: str, purpose: str) -> None:
-    """Raises DumpError where msprobe would refuse a path at the first start."""
-    whole = os.path.abspath(path)
-    odd = sorted(set(re.sub(r"[a-zA-Z0-9_.:/-]", "", whole)))
-    if not _VALID.match(whole):
-        raise DumpError(
-            "Cannot %s %s: msprobe refuses paths with %s; it takes letters, digits and _ . : / - alone. Choose another folder."
-            % (purpose, whole, ", ".join(repr(char) for char in odd))
-        )
-    if len(whole) > _LONGEST:
-        raise DumpError(
-            "Cannot %s %s…: a path may have %d characters, this has %d. Shorten it." % (purpose, whole[:60], _LONGEST, len(whole))
-        )
+    """Raises DumpError where msprobe would refuse a path, or what it links to (``FileChecker.common_check``), in the run."""
+    for whole in (os.path.abspath(path), os.path.realpath(path)):
+        odd = sorted(set(re.sub(r"[a-zA-Z0-9_.:/-]", "", whole)))
+        if not _VALID.match(whole):
+            raise DumpError(
+                "Cannot %s %s: msprobe refuses paths with %s; it takes letters, digits and _ . : / - alone. Choose another folder."
+                % (purpose, whole, ", ".join(repr(char) for char in odd))
+            )
+        if len(whole) > _LONGEST:
+            raise DumpError(
+                "Cannot %s %s…: a path may have %d characters, this has %d. Shorten it." % (purpose, whole[:60], _LONGEST, len(whole))
+            )
 
 
 def _first_of_a_dump(path: str) -> Optional[str]:

@@ -1,6 +1,7 @@
-"""The ``load`` section, checked against its source folder before a run: msprobe itself only warns, and then overrides half.
+"""How a ``load`` section is written, and checked against its source folder: msprobe itself only warns, and then overrides half.
 
 Measured on mindstudio-probe 26.2.0, the first release with ``load``; earlier ones ignore the section without a word.
+``core/dump/common_config.LoadConfig``, ``core/dump/service.BaseService.start``, ``TensorLoader.update_step_rank``.
 """
 
 import os
@@ -21,11 +22,28 @@ class Loaded(NamedTuple):
     warnings: Tuple[str, ...]
 
 
-def load_section(path: str, modules: Sequence[str], dump_after_load: bool, steps: Sequence[int]) -> Loaded:
-    """The section for a source folder and entries of the target, which runs ``steps``.
+def windows(steps: Sequence[int]) -> List[int]:
+    """The ``step`` of a configuration that overrides ``steps``: each of them and the one after it.
 
-    ``step`` and ``rank`` stay empty: they filter the running step and rank, and with ``dump_after_load`` false a step that
-    is not the first is never overridden (26.2.0). Raises DumpError where msprobe would stop, or would not override.
+    ``start`` returns before it looks at a step that the configuration does not name (``_need_stop_service``), and the forwards
+    of such a step, a decode step or a training forward, get the tensors of the last one that it looked at.
+    """
+    return sorted({*steps, *(step + 1 for step in steps)})
+
+
+def section(path: str, modules: Sequence[str], steps: Sequence[int], dump_after_load: bool) -> Dict[str, Any]:
+    """The section. ``path``: the folder above ``stepN``, absolute.
+
+    ``step`` names what is overridden, so that the start of the next window switches the loader off. The filter of ranks stays
+    empty: it means the running rank, and one that names another process overrides nothing and says nothing.
+    """
+    return {"path": path, "modules": list(modules), "step": list(steps), "rank": [], "dump_after_load": dump_after_load}
+
+
+def load_section(path: str, modules: Sequence[str], dump_after_load: bool, steps: Sequence[int]) -> Loaded:
+    """The section for a source folder and entries of the target, of which ``steps`` are overridden.
+
+    Raises DumpError where msprobe would stop, or would not override.
     """
     source = os.path.realpath(path)
     folders = _unit_folders(source, path)
@@ -54,8 +72,7 @@ def load_section(path: str, modules: Sequence[str], dump_after_load: bool, steps
         if int(found.group(1)):
             warnings.append("%s is the call with index %s: the calls before it are not overridden" % (entry, found.group(1)))
     warnings += _of_units([os.path.basename(os.path.dirname(folder)) for folder, _ in folders])
-    section = {"path": source, "modules": list(modules), "step": [], "rank": [], "dump_after_load": dump_after_load}
-    return Loaded(section, tuple(warnings))
+    return Loaded(section(source, modules, steps, dump_after_load), tuple(warnings))
 
 
 def _unit_folders(source: str, path: str) -> "List[Tuple[str, List[str]]]":

@@ -7,7 +7,7 @@ from msprobe_files import names, release
 from msprobe_files.errors import DumpError
 from msprobe_files.units import Record, Unit, tensor_path
 
-from dump_collection import files
+from dump_collection import digests, files
 from dump_collection.wording import word
 
 from . import outcomes, recorded, tensors
@@ -62,7 +62,7 @@ def verify(instruction: Instruction, place: Round, new: Recorded, earlier: Optio
     side = "%s round %d" % (instruction.target_side, instruction.round)
     outcome = {
         **outcome,
-        "new_dump": {"label": side, "path": path, "digest": recorded.digest(used)},
+        "new_dump": {"label": side, "path": path, "digest": digests.digest(used)},
         "effect": effects,
         "effective": all(effect["overridden"] for effect in effects),
         "warnings": warnings,
@@ -76,7 +76,7 @@ def _is_new(place: Round, new: Recorded, earlier: Optional[Recorded]) -> None:
     for unit in new.units:
         if (os.path.realpath(unit.place.folder) + os.sep).startswith(source + os.sep):
             raise DumpError("Cannot verify by %s: it is the prepared source itself. Hand the dump that the run wrote." % new.path)
-    if earlier is not None and recorded.digest(new.units) == recorded.digest(earlier.units):
+    if earlier is not None and digests.digest(new.units) == digests.digest(earlier.units):
         raise DumpError("Cannot verify by %s: it is the target's dump of before. Hand the dump of the run with load." % new.path)
 
 

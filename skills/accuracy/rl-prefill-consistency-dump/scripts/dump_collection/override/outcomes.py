@@ -22,7 +22,7 @@ def read(path: Union[str, Path]) -> Dict[str, Any]:
     for at, item in enumerate(prepared or ()):
         told = isinstance(item, dict) and isinstance(item.get("file"), str) and isinstance(item.get("digest"), str)
         _need(told and _FILE.match(item["file"]) is not None, path, "prepared[%d]" % at)
-    new = outcome.get("new_dump")
+    new = outcome.get("new_dump", "")
     _need(new is None or (isinstance(new, dict) and isinstance(new.get("path"), str)), path, "new_dump")
     for field in ("effect", "warnings"):
         listed = outcome.get(field)

@@ -10,6 +10,7 @@ from msprobe_files.errors import DumpError
 from msprobe_files.units import Unit
 
 from dump_collection import files
+from dump_collection.msprobe_config import configuring
 from dump_collection.wording import word
 
 from . import load_config, outcomes, plan, recorded, tensors
@@ -59,7 +60,8 @@ def look(instruction: Instruction, place: Round, both: Tuple[Recorded, Recorded]
     source, target = both
     for dump in (source, target):
         _apart(place, dump.path)
-    load_config.require_path(place.source)
+    configuring.check_path(place.source, "override from")
+    _can_be_made(place.folder)
     if dumps and os.path.isdir(place.dump) and os.listdir(place.dump):
         raise DumpError(
             "Cannot dump to %s: it holds an earlier run, and msprobe deletes nothing. Move it away, or choose another --output-dir."
@@ -142,6 +144,14 @@ def _may_replace(place: Round, planned: Plan) -> None:
                     "Cannot write %s: it is there and holds %s, which this instruction does not make. "
                     "Move it away, or choose another --output-dir." % (place.source, below)
                 )
+
+
+def _can_be_made(folder: str) -> None:
+    above = folder
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if not os.path.isdir(above):
+        raise DumpError("Cannot write to %s: %s is no folder. Choose another --output-dir." % (folder, above))
 
 
 def _apart(place: Round, dump: str) -> None:

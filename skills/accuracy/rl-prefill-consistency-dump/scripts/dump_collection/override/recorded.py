@@ -1,6 +1,5 @@
 """A dump by its tensors: which units it has, and where a tensor of a name, step and rank lies."""
 
-import hashlib
 import os
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -9,6 +8,8 @@ from msprobe_files.errors import DumpError
 from msprobe_files.operands import Source
 from msprobe_files.pt_archive import PtTensor, read_header
 from msprobe_files.units import Record, Unit, tensor_path
+
+from dump_collection import digests as digests_of
 
 
 class Recorded(NamedTuple):
@@ -79,27 +80,11 @@ def _near(source: Recorded, name: str) -> List[str]:
 
 def digests(dump: Recorded) -> Iterator[str]:
     """The digests under which the analysis may know this dump: all of it, one step of it, one unit of it."""
-    yield digest(dump.units)
+    yield digests_of.digest(dump.units)
     for step in dump.steps:
-        yield digest([unit for unit in dump.units if unit.place.step == step])
+        yield digests_of.digest([unit for unit in dump.units if unit.place.step == step])
     for unit in dump.units:
-        yield digest([unit])
-
-
-def digest(of: Sequence[Unit]) -> str:
-    """sha-256 of a unit's dump.json; of several units over their sorted lines ``step0/rank0 <hex>``; see contracts of both skills."""
-    each = sorted({"step%d/rank%d %s\n" % (unit.place.step, unit.place.rank, _digest_of_unit(unit)) for unit in of})
-    return _digest_of_unit(of[0]) if len(of) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
-
-
-def _digest_of_unit(unit: Unit) -> str:
-    path = os.path.join(unit.place.folder, "dump.json")
-    if unit.place.has_json:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    folder = unit.place.tensor_folder
-    sizes = ((name, os.path.getsize(os.path.join(folder, name))) for name in sorted(os.listdir(folder)) if name.endswith(".pt"))
-    return hashlib.sha256("".join("%s %d\n" % pair for pair in sizes).encode()).hexdigest()
+        yield digests_of.digest([unit])
 
 
 def recorded_inputs(unit: Unit, entry: str) -> Dict[str, Optional[Tuple[Tuple[int, ...], Optional[str]]]]:

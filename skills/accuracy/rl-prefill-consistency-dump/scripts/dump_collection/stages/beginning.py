@@ -103,6 +103,10 @@ def authorisations(work: Workdir) -> Missing:
     silent = [name for name in AUTHORISATIONS if work.of("authorisations", name, "state") not in ("granted", "denied")]
     if silent:
         yield "%s: authorisations without an answer: %s" % (CARD, named(silent) if len(silent) < 5 else "all five"), ask
-    undated = [name for name in AUTHORISATIONS if name not in silent and not work.of("authorisations", name, "date")]
+    undated = [name for name in AUTHORISATIONS if name not in silent and not _is_date(work.of("authorisations", name, "date"))]
     if undated:
         yield "%s: authorisations without a date: %s" % (CARD, named(undated)), ask
+
+
+def _is_date(value: Any) -> bool:
+    return isinstance(value, str) and re.search(r"\d", value) is not None

@@ -8,7 +8,7 @@ from msprobe_files.errors import DumpError
 from msprobe_files.task_card import UNKNOWN
 from msprobe_files.units import UnitPlace, find_units
 
-from dump_collection import files
+from dump_collection import digests, files
 from dump_collection.dump_check import matching, sides
 from dump_collection.dump_check.pieces import Cut
 from dump_collection.override import outcomes, recorded
@@ -34,17 +34,21 @@ def pair(work: Workdir) -> Missing:
     """The report says comparable, and the association names one unit a side, of the same tokens."""
     yield from work.ask("AUTH_RUN_DUMP_JOB", 7)
     again = "Run: %s" % work.command("check_dump_pair.py")
+    report: Dict[str, Any] = {}
     if not work.has(PAIR):
         yield "%s is missing" % PAIR, again
     else:
         report = work.read(PAIR, PAIR_SCHEMA)
-        failed = [check for check in objects(report.get("checks", []), PAIR + ": checks") if _fails(check)]
+        checks = objects(report.get("checks"), PAIR + ": checks")
+        if not checks or any(check.get("ok", "") not in (True, False, None) for check in checks):
+            yield "%s: checks: expected answers of true, false or null to each" % PAIR, again
+        failed = [check for check in checks if _fails(check)]
         for check in failed:
             back = "Go back to stage %s, repair, dump again, then run: %s" % (check["back_to_stage"], work.command("check_dump_pair.py"))
             yield "%s: %s: %s" % (PAIR, check.get("id"), _text(check.get("evidence"))), back
         if not failed and report.get("comparable") is not True:
             yield "%s: comparable is %r" % (PAIR, report.get("comparable")), again
-    yield from _associated(work)
+    yield from _associated(work, report)
 
 
 def _fails(check: Dict[str, Any]) -> bool:
@@ -56,7 +60,7 @@ def _text(sentence: Any) -> str:
     return str(sentence.get("text")) if isinstance(sentence, dict) else str(sentence)
 
 
-def _associated(work: Workdir) -> Missing:
+def _associated(work: Workdir, report: Dict[str, Any]) -> Missing:
     found = association_of(work)
     form = '"token_ids", or {"by": "request_id", "request_id": …}, and path, step and rank of dumps.train and dumps.infer'
     if found is None:
@@ -64,12 +68,22 @@ def _associated(work: Workdir) -> Missing:
         yield "%s: association names no unit of each side, found %r" % (CARD, shown), "Write %s; %s" % (form, work.mend(7))
         return
     cuts: List[Sequence[Cut]] = []
+    folders: List[str] = []
     for side in SIDES:
         places = _places(work, side, found.units[side])
         if len(places) != 1:
             yield _not_one(work, side, found.units[side], places)
             return
-        cuts.append(matching.cuts_of(sides.read_side(side, [places[0].folder]).usable))
+        usable = sides.read_side(side, [places[0].folder]).usable
+        if usable and not _was_judged(report.get(side), digests.digest(usable)):
+            what = "%s judged another dump than association names on %s (step %d, rank %d)" % (PAIR, side, *found.units[side])
+            repair = "Check these units (where the dumps hold several, hand the folders of these by --train and --infer): %s"
+            yield what, repair % work.command("check_dump_pair.py")
+        cuts.append(matching.cuts_of(usable))
+        folders.append(os.path.realpath(places[0].folder))
+    if folders[0] == folders[1]:
+        yield "%s: association: train and infer name one and the same dump" % CARD, "Name each side's own; " + work.mend(7)
+        return
     fit = matching.match(cuts[0], cuts[1])
     if fit is None and found.by == "token_ids":
         yield "%s: association: a dump records no token ids to compare" % CARD, "Tie the dumps by request_id; " + work.mend(7)
@@ -89,6 +103,12 @@ def _not_one(work: Workdir, side: str, unit: Tuple[int, int], places: List[UnitP
         CARD, side, *unit, ", ".join(os.path.relpath(place.folder, str(work.dump(side))) for place in places),
     )  # fmt: skip
     return what, "Dump again to a fresh folder, or name the folder of the whole one in dumps.%s.path; %s" % (side, work.mend(7))
+
+
+def _was_judged(side: Any, digest: str) -> bool:
+    """Whether the report knows a unit; one that names no units was written by another tool or by hand."""
+    units = side.get("units") if isinstance(side, dict) else None
+    return not isinstance(units, list) or any(isinstance(unit, dict) and unit.get("digest") == digest for unit in units)
 
 
 def association_of(work: Workdir) -> Optional[Association]:
@@ -123,32 +143,41 @@ def override(work: Workdir) -> Missing:
     """Every round that was prepared is proven by its own new dump."""
     yield from work.ask("AUTH_RUN_DUMP_JOB", 8)
     rounds = list(_rounds(work))
-    if not rounds:
-        prepare = work.command("apply_stub_instruction.py", "--instruction", INSTRUCTION)
-        yield "no round holds a %s" % OUTCOME, "Run, with the instruction that the analysis wrote: %s" % prepare
+    if not any(work.has(os.path.join(folder, OUTCOME)) for folder in rounds):
+        first = rounds[0] if rounds else "round1"
+        yield "no round holds a %s" % OUTCOME, "Run, with the instruction that the analysis wrote: %s" % _prepare(work, first)
+        return
     for folder in rounds:
-        yield from _round(work, folder)
+        if work.has(os.path.join(folder, OUTCOME)):
+            yield from _round(work, folder)
+        else:
+            yield "%s was not carried out" % os.path.join(folder, INSTRUCTION), "Run: %s" % _prepare(work, folder)
 
 
 def _rounds(work: Workdir) -> Iterator[str]:
     """The folders of rounds in their order, the collection's own where a single round lies there."""
     below = [name for name in os.listdir(str(work.folder)) if _ROUND.match(name)]
     for name in ["", *sorted(below, key=lambda name: int(name[len("round") :]))]:
-        if os.path.isfile(os.path.join(str(work.folder), name, OUTCOME)):
+        if any(work.has(os.path.join(name, artefact)) for artefact in (OUTCOME, INSTRUCTION)):
             yield name
+
+
+def _prepare(work: Workdir, folder: str) -> str:
+    return work.command("apply_stub_instruction.py", *_of_round(work, folder))
+
+
+def _of_round(work: Workdir, folder: str) -> List[str]:
+    whole = work.folder / folder
+    return ["--instruction", str(whole / INSTRUCTION), "--output-dir", str(whole)]
 
 
 def _round(work: Workdir, folder: str) -> Missing:
     name, instruction = os.path.join(folder, OUTCOME), os.path.join(folder, INSTRUCTION)
     outcome = outcomes.read(work.folder / name)
-    arguments = ["--instruction", str(work.folder / instruction), "--output-dir", str(work.folder / folder)]
-    again = "Run: %s" % work.command("apply_stub_instruction.py", *arguments, "--verify", str(work.folder / folder / "dump"))
+    again = "Run: %s" % work.command("apply_stub_instruction.py", *_of_round(work, folder), "--verify", str(work.folder / folder / "dump"))
     if work.has(instruction) and files.digest_of_file(work.folder / instruction) != outcome["instruction"]["digest"]:
-        yield (
-            "%s was prepared from another instruction than the one beside it" % name,
-            "Run: %s" % (work.command("apply_stub_instruction.py", *arguments)),
-        )
-    if outcome["new_dump"] is None or not outcome["effect"]:
+        yield "%s was prepared from another instruction than the one beside it" % name, "Run: %s" % _prepare(work, folder)
+    if outcome["new_dump"] is None or len(outcome["effect"]) < len(outcome["prepared"]):
         yield "%s: no new dump was compared with the prepared files" % name, again
         return
     failed = [item for item in outcome["effect"] if item.get("overridden") is not True]

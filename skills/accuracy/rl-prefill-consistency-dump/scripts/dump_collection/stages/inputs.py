@@ -31,7 +31,9 @@ SWITCHES = (
     Switch(("vllm",), r"\benforce[-_]eager(?!" + _OFF + ")", "enforce_eager=True", "msprobe records in eager mode alone"),
     Switch(
         ("sglang",),
-        r"\b(?:disable[-_]cuda[-_]graph|msprobe[-_]dump[-_]config|cuda[-_]graph[-_]backend[-_]decode\s*[=\s]\s*disabled)\b",
+        r"\b(?:disable[-_]cuda[-_]graph(?!"
+        + _OFF
+        + r")|msprobe[-_]dump[-_]config|cuda[-_]graph[-_]backend[-_]decode\s*[=\s]\s*disabled)\b",
         "--disable-cuda-graph (slime: --sglang-disable-cuda-graph)",
         "msprobe records in eager mode alone",
     ),

@@ -1,17 +1,18 @@
 """Stages 6 and 9: every edit is in the change ledger and compiles; at the end nothing of them is left."""
 
 import os
-from typing import Any, Dict, Iterator, List
+import platform
+import warnings
+from typing import Iterator
 
 from msprobe_files.errors import DumpError
 
-from dump_collection import files
+from dump_collection.ledger import records, residue, store
+from dump_collection.ledger.records import DELETED, Change, Ledger
 
 from .site import to_add
-from .workdir import LEDGER, Missing, Workdir, named, objects
+from .workdir import LEDGER, Missing, Workdir, named
 
-SCHEMA = "change_ledger/1"
-SOURCE_FOLDER = "stub_source_round"
 _EDITS_FROM = 4  # the first stage that edits
 
 
@@ -21,32 +22,31 @@ def gate(work: Workdir) -> Missing:
         record = work.command("change_ledger.py", "record", "--root", "DIR", "--stage", "6", "--why", "TEXT", "FILE")
         yield "%s is missing: record each file before it is touched" % LEDGER, "Run (without FILE where nothing is edited): %s" % record
         return
-    ledger = work.read(LEDGER, SCHEMA)
-    changes = objects(ledger.get("changes", []), LEDGER + ": changes")
-    if changes:
+    ledger = records.read(work.folder)
+    if ledger.changes:
         yield from work.ask("AUTH_EDIT_TARGET_CODE", 6)
-    lost = [] if changes else to_add(work)
+    lost = [] if ledger.changes else to_add(work)
     if lost:
         yield "%s records no edit, but the site says to add: %s" % (LEDGER, named(lost)), "Record the files, then add them: %s --help" % (
             work.command("change_ledger.py", "record"),
         )  # fmt: skip
-    for change in changes:
+    for change in ledger.changes:
         yield from _recorded(work, change)
-        if change.get("restored") is not True:
+        if not change.restored:
             yield from _as_recorded(work, ledger, change)
 
 
 def restored(work: Workdir) -> Missing:
     """Stage 9: the ledger is verified, which its own command does, and no transformed source folder is left."""
     if work.has(LEDGER):
-        state = work.read(LEDGER, SCHEMA).get("state")
-        if _changes(work):
+        ledger = records.read(work.folder)
+        if ledger.changes:
             yield from work.ask("AUTH_RESTORE_CODE", 9)
-        if state == "open":
-            left = [str(change.get("path")) for change in _changes(work) if change.get("restored") is not True]
+        left = [change.path for change in ledger.changes if not change.restored]
+        if left or ledger.state == records.OPEN:
             yield "%s is open: not restored: %s" % (LEDGER, named(left) or "?"), "Run: %s" % work.command("change_ledger.py", "restore")
-        elif state != "verified":
-            yield "%s is %r, not verified" % (LEDGER, state), "Run: %s" % work.command("change_ledger.py", "verify")
+        elif ledger.state != records.VERIFIED:
+            yield "%s is %r, not verified" % (LEDGER, ledger.state), "Run: %s" % work.command("change_ledger.py", "verify")
     else:
         yield (
             "%s is missing: nothing shows that nothing was edited" % LEDGER,
@@ -58,65 +58,51 @@ def restored(work: Workdir) -> Missing:
         yield "%s is left" % os.path.relpath(folder, str(work.folder)), "Remove this folder by its name: %s" % folder
 
 
-def _changes(work: Workdir) -> List[Dict[str, Any]]:
-    return objects(work.read(LEDGER, SCHEMA).get("changes", []), LEDGER + ": changes")
-
-
-def _recorded(work: Workdir, change: Dict[str, Any]) -> Missing:
+def _recorded(work: Workdir, change: Change) -> Missing:
     """An entry says what was there before, what is there now, and what for."""
-    name = "%s: %s" % (LEDGER, change.get("path"))
-    before, kind = change.get("before"), change.get("kind")
-    if not str(change.get("why") or "").strip():
+    name = "%s: %s" % (LEDGER, change.path)
+    if not change.why.strip():
         yield "%s does not say what the edit is for" % name, "Write its why, then run: %s" % work.check(6)
-    if type(change.get("stage")) is not int or change["stage"] < _EDITS_FROM:
-        yield "%s: stage is %r" % (name, change.get("stage")), "Write the stage that edits, then run: %s" % work.check(6)
-    if kind == "created":
-        return
-    backup = before.get("backup") if isinstance(before, dict) else None
-    if not backup or not os.path.isfile(work.at(str(backup))):
+    if change.stage < _EDITS_FROM:
+        yield "%s: stage is %r" % (name, change.stage), "Write the stage that edits, then run: %s" % work.check(6)
+    if change.before is not None and not os.path.isfile(work.at(change.before.backup)):
         yield (
-            "%s: the bytes of before are not there (%s)" % (name, backup),
+            "%s: the bytes of before are not there (%s)" % (name, change.before.backup),
             "Bring the backup back; without it this file cannot be restored",
         )
 
 
-def _as_recorded(work: Workdir, ledger: Dict[str, Any], change: Dict[str, Any]) -> Missing:
-    """A file that is edited now: its digest was taken after the edit, and Python reads it."""
-    name, path = "%s: %s" % (LEDGER, change.get("path")), _path(work, ledger, change)
+def _as_recorded(work: Workdir, ledger: Ledger, change: Change) -> Missing:
+    """A file that is edited now: its digest was taken after the edit, and Python reads it. Links are not followed."""
+    name, path = "%s: %s" % (LEDGER, change.path), ledger.where(change.path)
     diff = "Run: %s" % work.command("change_ledger.py", "diff")
-    after = change.get("after")
-    there = os.path.isfile(path)
-    if change.get("kind") == "deleted":
-        if there:
+    here = store.state_of(path)
+    if change.kind == DELETED:
+        if here.what != store.ABSENT:
             yield "%s is recorded as deleted and is there" % name, diff
         return
-    if not there:
+    if here.digest is None:
         yield "%s is not there (%s)" % (name, path), diff
         return
-    if not isinstance(after, dict):
+    if change.after is None:
         yield "%s was recorded before the edit only" % name, diff
-    elif after.get("digest") != files.digest_of_file(path):
+    elif change.after != here.digest:
         yield "%s was changed since it was last looked at" % name, diff
-    if path.endswith(".py"):
+    if path.endswith(".py") and here.what == store.FILE:
         why = _does_not_compile(path)
         if why:
-            yield "%s does not compile: %s" % (name, why), "Mend the edit, then run: %s" % work.command("change_ledger.py", "diff")
-
-
-def _path(work: Workdir, ledger: Dict[str, Any], change: Dict[str, Any]) -> str:
-    """The path of a change is that of its root's label and of the file below it; the ledger tells where the root lies."""
-    whole = str(change.get("path"))
-    label, _, below = whole.partition("/")
-    places = objects(ledger.get("places", []), LEDGER + ": places")
-    found = [str(place.get("path")) for place in places if place.get("root") == label]
-    return os.path.join(found[0], below) if found else work.at(whole)
+            repair = "Mend the edit, or run this gate with the Python that runs the file where this one, %s, is older; then run: %s"
+            yield "%s does not compile: %s" % (name, why), repair % (platform.python_version(), work.command("change_ledger.py", "diff"))
 
 
 def _does_not_compile(path: str) -> str:
     """Why this Python does not read a file; empty where it does. The code is not run."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the file's own code; stderr holds gaps alone
             compile(file.read(), os.path.basename(path), "exec", dont_inherit=True)
+    except (RecursionError, MemoryError):
+        return "its expressions nest too deep"
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         return "line %s: %s" % (line, error.args[0]) if line else str(error)
@@ -127,5 +113,5 @@ def _does_not_compile(path: str) -> str:
 
 def _source_folders(top: str) -> Iterator[str]:
     for folder, below, _ in os.walk(top):
-        yield from (os.path.join(folder, name) for name in sorted(below) if SOURCE_FOLDER in name)
-        below[:] = [name for name in sorted(below) if SOURCE_FOLDER not in name and not name.startswith("step")]
+        yield from (os.path.join(folder, name) for name in sorted(below) if residue.STUB_FOLDER.search(name))
+        below[:] = [name for name in sorted(below) if not residue.STUB_FOLDER.search(name) and not name.startswith("step")]

@@ -50,9 +50,10 @@ def _candidates(file: str, roots: List[str]) -> Iterator[str]:
 
 
 def _lines(path: str) -> List[str]:
+    """Lines as grep -n counts them: a form feed or a lone carriage return ends none."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(_LARGEST).splitlines()
+        with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
+            return file.read(_LARGEST).rstrip("\n").split("\n")
     except OSError as error:
         raise DumpError("Cannot read %s: %s. Check its permissions." % (path, error.strerror))
 

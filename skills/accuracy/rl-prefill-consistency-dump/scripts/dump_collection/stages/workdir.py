@@ -51,7 +51,7 @@ class Workdir:
 
     def lacks(self, *paths: str) -> List[str]:
         """Those of these fields (dotted) that nobody filled in."""
-        return [path for path in paths if self.of(*path.split(".")) in (UNKNOWN, "", None)]
+        return [path for path in paths if _says_nothing(self.of(*path.split(".")))]
 
     def granted(self, name: str) -> bool:
         return bool(self.of("authorisations", name, "state") == "granted")
@@ -82,6 +82,11 @@ class Workdir:
             yield "%s is not recorded" % name, "Ask the user once, write the answer and its date into %s, then run: %s" % (
                 self.shown(CARD), self.check(stage),
             )  # fmt: skip
+
+
+def _says_nothing(value: Any) -> bool:
+    empty = value in (None, [], {}) or value != value  # NaN
+    return empty or (isinstance(value, str) and value.strip().lower() in ("", UNKNOWN))
 
 
 def named(names: List[str]) -> str:
