@@ -79,7 +79,7 @@ class ParallelLMHead(nn.Module):
 class RMSNorm(nn.Module):
     """Without a residual stream: the norm of x. With one: both are overwritten, by the norm of the sum and by the sum."""
 
-    def __init__(self, weight: Tensor, on: Switches, layer: int | None = None) -> None:
+    def __init__(self, weight: Tensor, on: Switches = switches.CLEAN, layer: int | None = None) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight)
         self.eps, self.gain_offset = switches.EPS, float(on.has("gain_less_one"))

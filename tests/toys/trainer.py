@@ -52,7 +52,7 @@ class Embedding(nn.Module):
 class Qwen2RMSNorm(nn.Module):
     """Given a residual stream, it adds first and returns the sum as well, as a fused kernel that trainers patch in does."""
 
-    def __init__(self, weight: Tensor, on: Switches, layer: int | None = None) -> None:
+    def __init__(self, weight: Tensor, on: Switches = switches.CLEAN, layer: int | None = None) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight)
         self.eps, self.gain_offset, self.rounds_before_gain = switches.EPS, float(on.has("gain_less_one")), True
