@@ -1,0 +1,1 @@
+"""Whether both sides build the same model: configurations compared by what their fields mean, before anything is dumped."""
