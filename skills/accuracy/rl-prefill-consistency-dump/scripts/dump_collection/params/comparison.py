@@ -11,12 +11,14 @@ from .table import BY_NAME, DERIVED, FIELDS, HYPER, NO_EFFECT, NO_EFFECT_NAMES, 
 
 _COMPUTED: Dict[str, Callable[[Config], Reading]] = {**rotary.COMPUTED, **attention.COMPUTED, **experts.COMPUTED}
 _OFF = (None, False, 0, "rope", "mrope", "default", "none", "nope", "learned_absolute")
+_READS_LENGTH = ("dynamic", "longrope")
 _SEVERAL = {"rope_theta": ["rope_parameters.rope_theta", "rope_scaling.rope_theta", "rope_theta", "rotary_base"]}  # of computed fields
 _ASIDE = frozenset(
     (
         "layer_types", "max_window_layers", "use_sliding_window", "sliding_window", "window_size", "window_attn_skip_freq", "rope_theta",
         "moe_layer_freq", "first_k_dense_replace", "mlp_only_layers", "decoder_sparse_step", "norm_topk_prob", "rope_scaling",
-        "topk_method", "n_group", "topk_group", "n_shared_experts", "moe_intermediate_size", "intermediate_size", "head_dim", "num_key_value_heads",
+        "topk_method",
+        "n_group", "topk_group", "n_shared_experts", "moe_intermediate_size", "intermediate_size", "head_dim", "num_key_value_heads",
         "num_query_groups", "kv_channels", "ffn_hidden_size", "rotary_base", "rope_interleave", "rotary_interleaved",
     )
 )  # fmt: skip  # names that computed fields read where their module is on
@@ -91,9 +93,11 @@ def _judged(field: Field, pair: Pair, pairs: Dict[str, Pair], before: Dict[str, 
     switches = [parent for parent in parents if parent.priority == SWITCH]
     asked = kind == "requested_not_effective" and switches
     differs = status != EXACT
+    stretched = field.name == "max_positions" and any(side.meaning in _READS_LENGTH for side in pairs["rope_type"])
+    priority, told = (HYPER, "the rope scaling reads it") if stretched else (field.priority, field.note or None)
     return Item(
-        "config." + field.name, train, infer, status, switches[0].priority if asked else field.priority, kind,
-        notes(note, train.note, infer.note, field.note or None), field.module,
+        "config." + field.name, train, infer, status, switches[0].priority if asked else priority, kind,
+        notes(note, train.note, infer.note, told), field.module,
         root=parents[0].root if parents and differs else "config." + field.name,
         lost=differs and train.stated and field.lost is not UNSTATED and same(train.meaning, field.lost),
     )  # fmt: skip
@@ -140,7 +144,8 @@ def _verdict(field: Field, pair: Pair, on: Tuple[Optional[bool], Optional[bool]]
     if train.stated and infer.stated:
         return DIFF, "switch" if field.priority == SWITCH else "value", _nearly(field, pair)
     stated, other = (train, "infer") if train.stated else (infer, "train")
-    if not stated.stated or not stated.keys or field.both:
+    plain = field.name == "pos_embedding" and stated.meaning == "rope"
+    if not stated.stated or not stated.keys or field.both or plain:
         return "", "", None
     if field.absent is not UNSTATED and same(stated.meaning, field.absent):
         return EXACT, "value", "off; the %s side has no such field" % other

@@ -117,6 +117,8 @@ def _original(config: Config) -> Reading:
     place = first(config, tuple(nest + "original_max_position_embeddings" for nest in _NESTS))
     if place and place[1] is not None:
         return of_value(place[0], place[1], place[1])
+    if not is_yarn(config) and rope_type(config).meaning not in ("llama3", "longrope"):
+        return NOWHERE
     longest = first(config, ("max_position_embeddings",))
     return Reading((longest[0],), longest[1], DEFAULT, longest[1], "not given: the longest length stands in") if longest else NOWHERE
 
