@@ -38,11 +38,7 @@ def align(folder: Path, train: dict[str, Any], infer: dict[str, Any], **more: di
         path = folder / f"{name}.json"
         path.write_text(json.dumps(value), encoding="utf-8")
         arguments += ["--" + name.replace("_", "-"), path]
-    ran = run_collection("param_align_check.py", *arguments)
-    assert "Traceback" not in ran.stderr, ran.stderr
-    report, instruction = (folder / "work" / f"param_alignment_{kind}.json" for kind in ("report", "instruction"))
-    read = [json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {} for path in (report, instruction)]
-    return Aligned(ran.returncode, read[0], read[1], ran.stdout, ran.stderr)
+    return _read(folder / "work", run_collection("param_align_check.py", *arguments))
 
 
 def waive(*items: str, reason: str = "the user accepts it") -> dict[str, Any]:
@@ -51,3 +47,16 @@ def waive(*items: str, reason: str = "the user accepts it") -> dict[str, Any]:
 
 def field_map(*rows: dict[str, Any]) -> dict[str, Any]:
     return {"schema": "param_alignment_field_map/1", "fields": list(rows)}
+
+
+def compare_files(work: Path, train: Path, infer: Path, *more: str | Path) -> Aligned:
+    """The command over two files as they are."""
+    ran = run_collection("param_align_check.py", "--train-cfg", train, "--infer-cfg", infer, "--workdir", work, *more)
+    return _read(work, ran)
+
+
+def _read(work: Path, ran: Any) -> Aligned:
+    assert "Traceback" not in ran.stderr, ran.stderr
+    report, instruction = (work / f"param_alignment_{kind}.json" for kind in ("report", "instruction"))
+    read = [json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {} for path in (report, instruction)]
+    return Aligned(ran.returncode, read[0], read[1], ran.stdout, ran.stderr)

@@ -61,7 +61,7 @@ def test_a04_an_eps_that_one_module_does_not_take(tmp_path: Path) -> None:
     """Both files say 1e-6; a constructor's default is in force in one family of norms."""
     train: dict[str, Any] = {"layernorm_epsilon": 1e-06, **DENSE}
     train["modules"] = {
-        **{f"layers.{layer}.{norm}.eps": 1e-05 if norm == "post_norm" else 1e-06 for layer in (0, 1) for norm in ("input_norm", "post_norm")},
+        **{f"layers.{layer}.{norm}.eps": eps for layer in (0, 1) for norm, eps in (("input_norm", 1e-06), ("post_norm", 1e-05))},
         "final_norm.eps": 1e-06,
     }  # fmt: skip
     infer = {"rms_norm_eps": 1e-06, "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
@@ -109,8 +109,8 @@ def test_a09_the_effective_scale_of_yarn(tmp_path: Path) -> None:
         "rope_scaling": {**scaling, "mscale": 0.0, "mscale_all_dim": 0.707},
     }  # fmt: skip
     train = {
-        "multi_latent_attention": True, "kv_lora_rank": 16, "qk_head_dim": 16, "qk_pos_emb_head_dim": 8, "v_head_dim": 16, "rope_type": "yarn",
-        "rotary_scaling_factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 0.0, "mscale_all_dim": 0.0,
+        "multi_latent_attention": True, "kv_lora_rank": 16, "qk_head_dim": 16, "qk_pos_emb_head_dim": 8, "v_head_dim": 16,
+        "rope_type": "yarn", "rotary_scaling_factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 0.0, "mscale_all_dim": 0.0,
     }  # fmt: skip
     found = align(tmp_path, train, infer)
     assert found.code == 1
@@ -125,7 +125,7 @@ def test_a09_the_effective_scale_of_yarn(tmp_path: Path) -> None:
 
 
 def test_a09_a_release_may_take_either_field(tmp_path: Path) -> None:
-    """Where mscale and mscale_all_dim differ, the configuration does not tell which one megatron-core squares: that is said, not guessed."""
+    """Where mscale and mscale_all_dim differ, the configuration does not tell which one megatron-core squares: said, not guessed."""
     scaling = {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 0.707}
     train = {"multi_latent_attention": True, "rope_type": "yarn", "rotary_scaling_factor": 40, "mscale": 1.0, "mscale_all_dim": 0.707}
     item = align(tmp_path, train, {"kv_lora_rank": 16, "rope_scaling": scaling}).item("rope_softmax_factor")
@@ -279,7 +279,11 @@ def test_a_field_map_wins_over_the_table(tmp_path: Path) -> None:
         ("mapping", {"schema": "param_alignment_field_map/2", "fields": []}, "expected 'param_alignment_field_map/1'"),
         ("mapping", {"schema": "param_alignment_field_map/1", "fields": [3]}, "expected a list of objects"),
         ("waivers", waive("config.x", reason=" "), "waivers[0].reason: expected a text"),
-        ("waivers", {"schema": "param_alignment_waivers/1", "waivers": [{"item": "a", "reason": "b", "by": "agent"}]}, "Only the user waives"),
+        (
+            "waivers",
+            {"schema": "param_alignment_waivers/1", "waivers": [{"item": "a", "reason": "b", "by": "agent"}]},
+            "Only the user waives",
+        ),
         ("waivers", {"schema": "param_alignment_waivers/1", "waiver": []}, "unknown key 'waiver'"),
         ("requested", {}, "asks for nothing"),
         ("train_cfg", {}, "holds no field"),
@@ -307,7 +311,7 @@ def test_numbers_are_compared_as_numbers_and_never_with_a_tolerance(tmp_path: Pa
     path = tmp_path / "infer.json"
     (tmp_path / "train.json").write_text('{"layernorm_epsilon": 1e-6, "rotary_base": 10000, "hidden_size": 64}')
     for eps, code in (("1e-06", 0), ("0.000001", 0), ('"1e-6"', 0), ("1.0000001e-06", 1), ("NaN", 1)):
-        path.write_text('{"rms_norm_eps": %s, "rope_theta": 10000.0, "hidden_size": 64}' % eps)
+        path.write_text(f'{{"rms_norm_eps": {eps}, "rope_theta": 10000.0, "hidden_size": 64}}')
         ran = run_collection("param_align_check.py", "--train-cfg", tmp_path / "train.json", "--infer-cfg", path, "--workdir", tmp_path)
         assert ran.returncode == code, (eps, ran.stderr)
         json.loads((tmp_path / "param_alignment_report.json").read_text(), parse_constant=lambda name: pytest.fail(name))

@@ -4,7 +4,8 @@ import math
 from typing import Any, Callable, Dict, List, Optional
 
 from .configs import MEGATRON, Config
-from .readings import DEFAULT, NOWHERE, NULL, SET, UNSTATED, Reading, as_float32, default, first, keys_of, of_value, value_of
+from .models import implied, model_type
+from .readings import DEFAULT, NOWHERE, NULL, SET, UNSTATED, Reading, as_float32, default, first, keys_of, of_value, together, value_of
 from .rotary import is_mla, softmax_factors
 
 _HEADS = ("num_attention_heads", "n_head")
@@ -92,6 +93,21 @@ def _scale(config: Config) -> Reading:
     return Reading(keys, None, NULL if keys else DEFAULT, scales[0] if len(scales) == 1 else scales, note)
 
 
+def _bias(config: Config) -> Reading:
+    """The bias of q, k and v. Megatron builds it where ``add_qkv_bias`` or ``add_bias_linear`` is set (SelfAttention.linear_qkv)."""
+    keys = keys_of(config, "add_qkv_bias", "add_bias_linear")
+    own = first(config, ("add_qkv_bias",))
+    if config.dialect == MEGATRON and own:
+        if not own[1] and value_of(config, "add_bias_linear"):
+            return Reading(keys, together(config, "add_qkv_bias", "add_bias_linear"), SET, True, "add_bias_linear gives it")
+        return of_value(own[0], own[1], bool(own[1]))
+    place = first(config, ("attention_bias", "qkv_bias", "add_qkv_bias"))
+    if place:
+        return of_value(place[0], place[1], bool(place[1]))
+    known, value = implied(config, "attn_bias")
+    return default(value, "implied by model_type %s" % model_type(config)) if known else NOWHERE
+
+
 def _layers(config: Config) -> Optional[int]:
     return count(config, *_LAYERS)
 
@@ -167,6 +183,7 @@ def _padded_vocab(config: Config) -> Reading:
 COMPUTED: Dict[str, Callable[[Config], Reading]] = {
     "num_kv_heads": lambda config: NOWHERE if is_mla(config) else _kv_heads(config),
     "ffn_dim": ffn_dim,
+    "attn_bias": _bias,
     "head_dim": head_dim,
     "qkv_out_dim": _qkv_rows,
     "rotary_dim": _rotary_width,

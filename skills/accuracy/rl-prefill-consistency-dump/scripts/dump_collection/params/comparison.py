@@ -5,12 +5,12 @@ from typing import AbstractSet, Any, Callable, Dict, Iterator, List, NamedTuple,
 from . import attention, experts, rotary
 from .configs import MEGATRON, UNDECLARED, Config, shown
 from .items import DIFF, EXACT, MISSING_SIDE, Item, keys_used, notes
-from .models import implied, model_type
+from .models import fixed_by_class, implied, model_type
 from .readings import NOWHERE, UNSTATED, Reading, default, first, normal, of_value, same
 from .table import BY_NAME, DERIVED, FIELDS, HYPER, NO_EFFECT, NO_EFFECT_NAMES, NO_EFFECT_PREFIXES, SWITCH, Field
 
 _COMPUTED: Dict[str, Callable[[Config], Reading]] = {**rotary.COMPUTED, **attention.COMPUTED, **experts.COMPUTED}
-_OFF = (None, False, 0, "rope", "mrope", "default", "none", "nope", "learned_absolute")
+_OFF = (None, False, 0, "rope", "mrope", "default", "none", "nope", "learned_absolute", "softmax")
 _READS_LENGTH = ("dynamic", "longrope")
 _SEVERAL = {"rope_theta": ["rope_parameters.rope_theta", "rope_scaling.rope_theta", "rope_theta", "rotary_base"]}  # of computed fields
 _ASIDE = frozenset(
@@ -58,6 +58,11 @@ def read(config: Config, field: Field) -> Reading:
     """What one side says of a field of the table."""
     if field.name in _COMPUTED:
         return _COMPUTED[field.name](config)
+    fixed = None if config.dialect == MEGATRON else fixed_by_class(config, field.name)
+    if fixed is not None:
+        names = [path for name in field.hf.split() for path, _ in config.found(name)]
+        note = "model_type %s builds it whatever the key says" % model_type(config)
+        return Reading(tuple(names), fixed, "default", normal(fixed, field.form), note)
     place = first(config, field.names(config.dialect == MEGATRON))
     if place:
         path, value = place

@@ -41,6 +41,9 @@ _MODELS: Dict[str, Dict[str, Any]] = {
     "gpt_oss": {"attn_bias": True, "o_proj_bias": "=attention_bias", "mlp_bias": True, "attn_sink": "learnable", "glu_offset": 1.0},
 }  # fmt: skip
 
+# Keys that a class does not read: gpt-oss computes x * sigmoid(1.702 x) while its config.json says silu.
+_FIXED: Dict[str, Dict[str, Any]] = {"gpt_oss": {"hidden_act": "quick_gelu"}}
+
 
 def model_type(config: Config) -> Optional[str]:
     """The language model's type; None where the configuration names none."""
@@ -57,3 +60,8 @@ def implied(config: Config, field: str) -> Tuple[bool, Any]:
     if isinstance(value, str) and value.startswith(_FOLLOWS):
         value = bool(value_of(config, value[len(_FOLLOWS) :]))
     return True, value
+
+
+def fixed_by_class(config: Config, field: str) -> Any:
+    """What a model's class builds whatever the field's key says; None where it reads the key."""
+    return _FIXED.get(model_type(config) or "", {}).get(field)
