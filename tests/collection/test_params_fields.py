@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from dump_collection.params import comparison, configs
-from dump_collection.params.items import Item
+from dump_collection.params.judged import Item
 from running import ROOT
 
 SAMPLES = ROOT / "tests/samples/providers"
@@ -23,11 +23,11 @@ OTHER: dict[Any, Any] = {
 }  # fmt: skip
 # Fields that are null in a recording, and a value that they may have.
 SET = {
-    "window_size": [127, 0], "sliding_window": 128, "activation_func_clamp_value": 7.0, "softmax_scale": 0.5, 
+    "window_size": [127, 0], "sliding_window": 128, "activation_func_clamp_value": 7.0, "softmax_scale": 0.5,
     "mrope_section": [16, 24, 24],
-    "moe_expert_capacity_factor": 1.0, "moe_input_jitter_eps": 0.1, "moe_latent_size": 64, 
+    "moe_expert_capacity_factor": 1.0, "moe_input_jitter_eps": 0.1, "moe_latent_size": 64,
     "seq_len_interpolation_factor": 4.0, "fp8": "hybrid",
-    "moe_router_num_groups": 8, "moe_router_group_topk": 4, "num_moe_experts": 8, 
+    "moe_router_num_groups": 8, "moe_router_group_topk": 4, "num_moe_experts": 8,
     "moe_shared_expert_intermediate_size": 64, "kv_channels": 32,
     "linear_attention_freq": 4, "no_rope_freq": 4, "experimental_attention_variant": "dsa", "dsa_indexer_n_heads": 4, "mtp_num_layers": 2,
     "dsa_indexer_head_dim": 64, "dsa_indexer_topk": 64, "moe_router_topk_scaling_factor": 2.5, "rope_scaling": {"type": "yarn", "factor": 4.0},

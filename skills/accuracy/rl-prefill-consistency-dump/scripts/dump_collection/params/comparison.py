@@ -4,7 +4,7 @@ from typing import AbstractSet, Any, Callable, Dict, Iterator, List, NamedTuple,
 
 from . import attention, experts, rotary
 from .configs import MEGATRON, UNDECLARED, Config, shown
-from .items import DIFF, EXACT, MISSING_SIDE, Item, keys_used, notes
+from .judged import DIFF, EXACT, MISSING_SIDE, Item, keys_used, notes
 from .models import fixed_by_class, implied, model_type
 from .readings import NOWHERE, UNSTATED, Reading, default, first, normal, of_value, same
 from .table import BY_NAME, DERIVED, FIELDS, HYPER, NO_EFFECT, NO_EFFECT_NAMES, NO_EFFECT_PREFIXES, SWITCH, Field

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 from .comparison import read
 from .configs import UNDECLARED, Config, shown
 from .configs import of as config_of
-from .items import DIFF, EXACT, MISSING_SIDE, NOT_EFFECTIVE, Item, notes
+from .judged import DIFF, EXACT, MISSING_SIDE, NOT_EFFECTIVE, Item, notes
 from .readings import DEFAULT, NOWHERE, SET, UNSTATED, Reading, normal, of_value, same
 from .table import BY_NAME, FIELDS, HYPER, SWITCH
 from .written import Row

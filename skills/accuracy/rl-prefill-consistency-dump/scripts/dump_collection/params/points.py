@@ -6,7 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from dump_collection.wording import word
 
 from .configs import shown
-from .items import MISSING_SIDE, NOT_EFFECTIVE, Item
+from .judged import MISSING_SIDE, NOT_EFFECTIVE, Item
 from .readings import Reading
 
 INSTRUCTION = "param_alignment_instruction/1"

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence
 
 from . import comparison, configs, declared, points, written
 from .configs import Config
-from .items import NOT_EFFECTIVE, WAIVED, Item, in_order, keys_used
+from .judged import NOT_EFFECTIVE, WAIVED, Item, in_order, keys_used
 from .points import Point
 from .table import NO_EFFECT
 
