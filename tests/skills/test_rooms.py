@@ -35,7 +35,7 @@ FLOOR_OF_COLLECTION = {
     "msprobe_files": 0,
     "cli": 1, "files": 1, "quotes": 1,
     "wording": 2,
-    "ledger": 3, "msprobe_config": 3, "dump_check": 3, "override": 3,
+    "ledger": 3, "msprobe_config": 3, "dump_check": 3, "override": 3, "params": 3,
     "stages": 5,
 }  # fmt: skip
 HOUSES = [(SCRIPTS / "dump_analysis", FLOOR), (COLLECTION / "dump_collection", FLOOR_OF_COLLECTION)]
