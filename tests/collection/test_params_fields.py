@@ -30,7 +30,8 @@ SET = {
     "moe_router_num_groups": 8, "moe_router_group_topk": 4, "num_moe_experts": 8,
     "moe_shared_expert_intermediate_size": 64, "kv_channels": 32,
     "linear_attention_freq": 4, "no_rope_freq": 4, "experimental_attention_variant": "dsa", "dsa_indexer_n_heads": 4, "mtp_num_layers": 2,
-    "dsa_indexer_head_dim": 64, "dsa_indexer_topk": 64, "moe_router_topk_scaling_factor": 2.5, "rope_scaling": {"type": "yarn", "factor": 4.0},
+    "dsa_indexer_head_dim": 64, "dsa_indexer_topk": 64, "moe_router_topk_scaling_factor": 2.5,
+    "rope_scaling": {"type": "yarn", "factor": 4.0},
     "moe_router_dtype": "fp64", "num_query_groups": 1, "moe_ffn_hidden_size": 64, "expert_tensor_parallel_size": 2,
 }  # fmt: skip
 # Not in force as the recordings stand: a change of the key alone changes no model.

@@ -33,17 +33,27 @@ def main() -> int:
     parser.add_argument("--train-cfg", required=True, metavar="FILE", help="the trainer's configuration in force")
     parser.add_argument("--infer-cfg", required=True, metavar="FILE", help="the engine's configuration")
     parser.add_argument("--mapping", metavar="FILE", help="fields that you joined: scripts/param_alignment_mapping.example.json")
+    for side in ("train", "infer"):
+        text = "the %s side's built model: checkpoint folder, torch file, dump, or JSON list of names and shapes (structure alone)" % side
+        parser.add_argument("--%s-weights" % side, nargs="+", default=[], metavar="PATH", help=text)
+    parser.add_argument("--previous", metavar="CHECKPOINT", help="an earlier checkpoint: equal weights are proven stale")
     parser.add_argument("--requested", metavar="FILE", help="what the run asked for: compared with what is in force on the train side")
     parser.add_argument("--waivers", metavar="FILE", help="differences that the user lets pass, each with a reason")
     parser.add_argument("--instruction", metavar="FILE", help="where to write what is to be done about each point")
     parser.share("workdir", "output", "lang", "json", "quiet")
     args = parser.parse_args()
+    if bool(args.train_weights) != bool(args.infer_weights):
+        parser.error("--train-weights and --infer-weights belong together")
+    if args.previous and not args.train_weights:
+        parser.error("--previous needs --train-weights and --infer-weights")
 
     from dump_collection import files, wording
     from dump_collection.params import points, report
 
-    given = report.Files(args.train_cfg, args.infer_cfg, args.mapping, args.requested, args.waivers)
-    told = report.check(given, {})
+    given = report.Files(
+        args.train_cfg, args.infer_cfg, args.mapping, args.requested, args.waivers, args.train_weights, args.infer_weights, args.previous
+    )  # fmt: skip
+    told = report.check(given)
     target = Path(args.output) if args.output else Path(args.workdir) / "param_alignment_report.json"
     beside = Path(args.instruction) if args.instruction else target.parent / "param_alignment_instruction.json"
     artefact = told.as_json()
@@ -53,7 +63,7 @@ def main() -> int:
         cli.fail("Cannot compare the configurations: no field of either side is known. State them in a field map (--mapping).")
         return cli.CANNOT
     for point in told.points:
-        said = {"id": point.id, "cause": points.cause(point), "impact": points.impact(point)}
+        said = {key: point.as_json()[key] for key in ("id", "cause", "impact")}
         cli.fail(wording.render("params_point", said, args.lang))
     cli.warn(told.warnings, args.quiet)
     if args.json:

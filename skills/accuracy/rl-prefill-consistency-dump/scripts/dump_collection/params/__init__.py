@@ -1,1 +1,1 @@
-"""Whether both sides build the same model: configurations compared by what their fields mean, before anything is dumped."""
+"""Whether both sides hold the same model before anything is dumped: configuration, structure, weights (stage 5)."""

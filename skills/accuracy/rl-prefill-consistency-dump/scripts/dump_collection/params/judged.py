@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .readings import ABSENT, NOWHERE, Reading
+from .readings import NOWHERE, Reading
 from .table import NO_EFFECT, PRIORITIES
 
 EXACT, DIFF, MISSING_SIDE, WAIVED = "EXACT", "DIFF", "MISSING_SIDE", "waived"
@@ -13,6 +13,7 @@ class Item(NamedTuple):
     """``root``: the canonical name of the difference that it follows from, its own where it follows from none. ``module``: what uses it.
 
     ``wanted``: what was asked for, where the item is about a request; ``lost``: the side's value is its library's default.
+    ``as_found``: the item as another layer wrote it.
     """
 
     canonical: str
@@ -26,6 +27,7 @@ class Item(NamedTuple):
     root: str = ""
     wanted: Any = None
     lost: bool = False
+    as_found: Optional[Dict[str, Any]] = None
 
     @property
     def shuts(self) -> bool:
@@ -33,6 +35,8 @@ class Item(NamedTuple):
         return self.status in (DIFF, MISSING_SIDE) and self.priority != NO_EFFECT
 
     def as_json(self) -> Dict[str, Any]:
+        if self.as_found is not None:
+            return {**self.as_found, "status": self.status}
         sides = {
             name: {"key": side.key, "value": side.value, "state": side.state}
             for name, side in (("train", self.train), ("infer", self.infer))
@@ -47,18 +51,9 @@ class Item(NamedTuple):
         }
 
 
-def from_json(value: Dict[str, Any], module: str) -> Item:
-    """An item of the structure or weight layer; items of one kind are one difference."""
-    train, infer = (_reading(value.get(side) or {}) for side in ("train", "infer"))
-    return Item(
-        str(value["canonical"]), train, infer, str(value["status"]), str(value["priority"]), str(value["kind"]), value.get("note"), module,
-        root="%s %s" % (module, value["kind"]),
-    )  # fmt: skip
-
-
-def _reading(side: Dict[str, Any]) -> Reading:
-    key = side.get("key")
-    return NOWHERE._replace(keys=(str(key),) if key else (), value=side.get("value"), state=side.get("state", ABSENT))
+def from_layer(value: Dict[str, Any]) -> Item:
+    """An item of the structure or weight layer."""
+    return Item(value["canonical"], NOWHERE, NOWHERE, value["status"], value["priority"], value["kind"], value["note"], as_found=value)
 
 
 def in_order(items: List[Item]) -> List[Item]:

@@ -6,36 +6,46 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from dump_collection.wording import word
 
 from .configs import shown
+from .items import Compared
 from .judged import MISSING_SIDE, NOT_EFFECTIVE, Item
 from .readings import Reading
 
 INSTRUCTION = "param_alignment_instruction/1"
 _FRAME = re.compile(r"\A(?:fields|extra)\.")
 _VERIFY = "param_align_check: %s EXACT"
-_OF_LAYERS = {"structure": "impact_structure", "weights": "impact_weights"}
 
 
 class Point(NamedTuple):
-    """A mismatch point: differences of one cause, the leading one first."""
+    """A mismatch point: differences of one cause, the leading one first. ``layer``: who found it; ``told``: its cause and impact."""
 
     id: str
     items: Tuple[Item, ...]
+    layer: str = "config"
+    told: Tuple[Dict[str, Any], ...] = ()
 
     @property
     def lead(self) -> Item:
         return next((item for item in self.items if item.canonical == item.root), self.items[0])
 
     def as_json(self) -> Dict[str, Any]:
-        return {"id": self.id, "items": [item.canonical for item in self.items], "cause": cause(self), "impact": impact(self)}
+        told = self.told or (cause(self), impact(self))
+        return {"id": self.id, "items": [item.canonical for item in self.items], "cause": told[0], "impact": told[1]}
 
 
-def of(items: Sequence[Item]) -> List[Point]:
-    """The points of those items that shut the gate, in their order."""
+def of(items: Sequence[Item], layers: Dict[str, Compared]) -> List[Point]:
+    """The points of those items that shut the gate, in their order; then the groups of the other layers, without what was waived."""
     groups: Dict[str, List[Item]] = {}
     for item in items:
-        if item.shuts:
+        if item.shuts and item.as_found is None:
             groups.setdefault(item.root, []).append(item)
-    return [Point("P%d" % (at + 1), tuple(group)) for at, group in enumerate(groups.values())]
+    found = [Point("", tuple(group)) for group in groups.values()]
+    named = {item.canonical: item for item in items if item.shuts and item.as_found is not None}
+    for layer, compared in layers.items():
+        for one in compared.groups:
+            inside = tuple(named.pop(name) for name in one["items"] if name in named)
+            if inside:
+                found.append(Point("", inside, layer, (one["cause"], one["impact"])))
+    return [point._replace(id="P%d" % (at + 1)) for at, point in enumerate(found)]
 
 
 def cause(point: Point) -> Dict[str, Any]:
@@ -44,8 +54,6 @@ def cause(point: Point) -> Dict[str, Any]:
     field, train, infer = _field(lead), _value(lead.train), _value(lead.infer)
     side = "train" if lead.train.keys or not lead.infer.keys else "infer"
     here = lead.train if side == "train" else lead.infer
-    if lead.module in _OF_LAYERS:
-        return word("layer_differs", n=len(point.items), layer=lead.module, what=_first_few([item.canonical for item in point.items]))
     if lead.wanted is not None:
         return _request(lead, shown(lead.wanted["value"]))
     if lead.kind == "conflict":
@@ -81,8 +89,8 @@ def impact(point: Point) -> Dict[str, Any]:
         return word("yarn_lost", factor=_value(factor.infer), length=_value(length.infer))
     if lead.canonical == "config.sliding_window":
         widths = [side.meaning for side in (lead.train, lead.infer) if isinstance(side.meaning, int) and side.meaning]
-        return word("impact_window", window=min(widths)) if widths else word("impact_attention")
-    return word(_OF_LAYERS.get(lead.module, "impact_" + lead.module))
+        return word("changes_window", window=min(widths)) if widths else word("changes_attention")
+    return word("changes_" + lead.module)
 
 
 def instruction(points: Sequence[Point]) -> Dict[str, Any]:
@@ -93,25 +101,30 @@ def instruction(points: Sequence[Point]) -> Dict[str, Any]:
 def _advice(point: Point) -> Dict[str, Any]:
     lead = point.lead
     side, method = "train", "config"
-    if lead.module == "weights":
-        method = "weight"
-    elif lead.module == "structure" or lead.kind in ("undeclared", "module"):
+    if point.layer == "weights":
+        side, method = "infer", "weight"
+    elif point.layer == "structure" or lead.kind in ("undeclared", "module"):
         method = "code"
     if lead.kind == "conflict" and lead.infer.keys:
         side = "infer"
     here = lead.train if side == "train" else lead.infer
-    target = _target(here.key) or "the field that decides %s" % lead.canonical
     names = [item.canonical for item in point.items]
+    target = _first_few(names) if point.told else _target(here.key) or "the field that decides %s" % lead.canonical
     return {
-        "id": point.id, "align_side": side, "method": method, "target": target, "action": _action(lead, method),
+        "id": point.id, "align_side": side, "method": method, "target": target, "action": _action(point, method),
         "verify": _VERIFY % _first_few(names),
     }  # fmt: skip
 
 
-def _action(lead: Item, method: str) -> str:
-    again = "build the model again"
+def _action(point: Point, method: str) -> str:
+    lead, again = point.lead, "build the model again"
     if method == "weight":
-        return "load the same weights into both sides, then compare the weights again"
+        return (
+            "%s: load the trainer's weights into the engine once more (or one checkpoint into both), then compare again"
+            % point.told[0]["text"]
+        )
+    if point.layer == "structure":
+        return "%s: align the configuration that decides which modules and shapes are built, then %s" % (point.told[0]["text"], again)
     if lead.wanted is not None:
         return "make the requested %s reach the model, or drop the request; %s" % (shown(lead.wanted["value"]), again)
     if lead.kind == "conflict":

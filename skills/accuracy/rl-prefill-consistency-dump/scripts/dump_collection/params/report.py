@@ -1,16 +1,16 @@
 """param_alignment_report.json: all layers that were checked, their differences, and what nobody compared."""
 
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from . import comparison, configs, declared, points, written
+from . import comparison, configs, declared, layers, points, written
 from .configs import Config
-from .judged import NOT_EFFECTIVE, WAIVED, Item, in_order, keys_used
+from .judged import NOT_EFFECTIVE, WAIVED, Item, from_layer, in_order, keys_used
+from .layers import LAYERS
 from .points import Point
-from .table import NO_EFFECT
+from .table import BY_NAME, NO_EFFECT
 
 SCHEMA = "param_alignment_report/1"
 CHECKED, NOT_CHECKED = "checked", "not_checked"
-LAYERS = ("structure", "weights")
 
 
 class Files(NamedTuple):
@@ -21,6 +21,9 @@ class Files(NamedTuple):
     mapping: Any = None
     requested: Any = None
     waivers: Any = None
+    train_weights: Sequence[str] = ()
+    infer_weights: Sequence[str] = ()
+    previous: Any = None
 
 
 class Report(NamedTuple):
@@ -57,22 +60,24 @@ class Report(NamedTuple):
         return [item for item in self.items if item.priority == NO_EFFECT and item.status not in ("EXACT", WAIVED)]
 
 
-def check(given: Files, of_layers: Dict[str, List[Item]]) -> Report:
-    """Both configurations, and the items of the other layers that were checked (``of_layers``, by name), in one report.
-
-    Raises DumpError where a file cannot be used.
-    """
+def check(given: Files) -> Report:
+    """Both configurations, and the built models where they were given, in one report. Raises DumpError where a file cannot be used."""
     train, infer = configs.read(given.train, "train"), configs.read(given.infer, "infer")
     found, warnings = _configuration(given, train, infer)
-    items = found + [item for name in LAYERS for item in of_layers.get(name, [])]
+    of_layers = layers.compare(given.train_weights, given.infer_weights, given.previous, _kv_groups(train)) if given.train_weights else {}
+    items = found + [from_layer(item) for compared in of_layers.values() for item in compared.items]
     waived = written.waivers(given.waivers) if given.waivers else []
     items, more = _waive(items, waived)
-    layers = {"config": CHECKED if found else NOT_CHECKED}
-    layers.update({name: CHECKED if name in of_layers else NOT_CHECKED for name in LAYERS})
+    checked = {"config": CHECKED if found else NOT_CHECKED}
+    checked.update({name: CHECKED if name in of_layers else NOT_CHECKED for name in LAYERS})
     ordered = in_order(items)
     return Report(
-        layers, ordered, points.of(ordered), waived, {side.side: _coverage(side, found) for side in (train, infer)},
-        {side: _only(side, of_layers.get("structure", [])) for side in ("train", "infer")}, warnings + more,
+        checked, ordered, points.of(ordered, of_layers), waived, {side.side: _coverage(side, found) for side in (train, infer)},
+        {
+            "train": [key for compared in of_layers.values() for key in compared.train_only],
+            "infer": [key for compared in of_layers.values() for key in compared.infer_only],
+        },
+        warnings + more,
     )  # fmt: skip
 
 
@@ -99,7 +104,7 @@ def _coverage(config: Config, items: Sequence[Item]) -> Dict[str, Any]:
     return {"compared": len(fields) - len(left), "fields": len(fields), "not_compared": left}
 
 
-def _only(side: str, items: Sequence[Item]) -> List[str]:
-    """Parameters that one side alone has."""
-    one, other = ("train", "infer") if side == "train" else ("infer", "train")
-    return [key for item in items if item.status == "MISSING_SIDE" and not getattr(item, other).keys for key in getattr(item, one).keys]
+def _kv_groups(train: Config) -> Optional[int]:
+    """How many heads of keys the model has, which tells how a joined q, k, v matrix is laid out."""
+    groups = comparison.read(train, BY_NAME["num_kv_heads"]).meaning
+    return groups if isinstance(groups, int) else None

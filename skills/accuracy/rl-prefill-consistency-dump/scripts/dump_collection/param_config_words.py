@@ -1,8 +1,8 @@
-"""The sentences of the params room: why two configurations differ, and what that changes."""
+"""What the configuration layer says: why two configurations differ, and what that changes."""
 
 from typing import Dict, Tuple
 
-PARAMS_WORDS: Dict[str, Tuple[str, str]] = {
+PARAM_CONFIG_WORDS: Dict[str, Tuple[str, str]] = {
     # --- causes ---
     "switch_overwritten": (
         "{field} is {train} on train where infer asks for {infer}: a later writer of the same field won",
@@ -44,34 +44,28 @@ PARAMS_WORDS: Dict[str, Tuple[str, str]] = {
         "the built module {module} holds {value} where the other side has {other}: a configuration file does not prove what a module uses",
         "构建出的模块 {module} 用的是 {value}，另一侧是 {other}：配置文件不能证明模块实际用了什么",
     ),
-    "layer_differs": (
-        "{n} item(s) of the {layer} layer differ: {what}",
-        "{layer} 层有 {n} 项不同：{what}",
-    ),
     # --- impacts, by the module that uses the field ---
     "yarn_lost": (
         "slow rotation angles and the factor on cos and sin differ; factor {factor} and original length {length} are never read",
         "低频转角和乘在 cos、sin 上的系数不同；缩放系数 {factor} 与原始长度 {length} 从未被读取",
     ),
-    "impact_rotary": (
+    "changes_rotary": (
         "rotated q and k differ, from the second token on and more with the position",
         "旋转后的 q、k 不同，从第二个 token 开始，随位置增大",
     ),
-    "impact_attention": ("the output of attention differs", "attention 的输出不同"),
-    "impact_window": (
+    "changes_attention": ("the output of attention differs", "attention 的输出不同"),
+    "changes_window": (
         "tokens beyond the window differ; prompts of at most {window} tokens show nothing",
         "超出窗口的 token 不同；不超过 {window} 个 token 的 prompt 看不出来",
     ),
-    "impact_experts": ("the output of the expert layers differs", "专家层的输出不同"),
-    "impact_router": ("which experts are chosen, or their weights, differ", "选中的专家或其权重不同"),
-    "impact_mlp": ("the output of the MLP differs", "MLP 的输出不同"),
-    "impact_norms": ("every norm's output differs, from the first layer on", "每个 norm 的输出都不同，从第一层开始"),
-    "impact_embedding": ("the embedding's output differs, and everything after it", "embedding 的输出及其后的一切都不同"),
-    "impact_head": ("logits differ; the layers below do not", "logits 不同；其下各层不受影响"),
-    "impact_layer": ("the residual stream differs in every layer", "每一层的残差流都不同"),
-    "impact_all": ("every module may differ", "所有模块都可能不同"),
-    "impact_structure": ("a module or a shape is on one side only", "有模块或形状只在一侧存在"),
-    "impact_weights": ("the modules that hold these weights compute something else", "持有这些权重的模块计算结果不同"),
+    "changes_experts": ("the output of the expert layers differs", "专家层的输出不同"),
+    "changes_router": ("which experts are chosen, or their weights, differ", "选中的专家或其权重不同"),
+    "changes_mlp": ("the output of the MLP differs", "MLP 的输出不同"),
+    "changes_norms": ("every norm's output differs, from the first layer on", "每个 norm 的输出都不同，从第一层开始"),
+    "changes_embedding": ("the embedding's output differs, and everything after it", "embedding 的输出及其后的一切都不同"),
+    "changes_head": ("logits differ; the layers below do not", "logits 不同；其下各层不受影响"),
+    "changes_layer": ("the residual stream differs in every layer", "每一层的残差流都不同"),
+    "changes_all": ("every module may differ", "所有模块都可能不同"),
     # --- the command's answer ---
     "params_open": (
         "open: nothing that was checked differs ({checked} items)",
