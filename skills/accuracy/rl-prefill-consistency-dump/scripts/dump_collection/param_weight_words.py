@@ -70,6 +70,11 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
         "{how}; a buffer that training changes and weight syncs may leave out: check that it is sent",
         "{how}；训练会修改、权重同步可能漏掉的 buffer：检查它是否被发送",
     ),
+    "not_in_flat": ("not compared: no flat parameter holds rows of it, and no hole has its size", "未比较：flat 参数里找不到它的行，也没有同样大小的空位"),
+    "flat_rest": (
+        "{left} of its elements belong to no weight that the other side records (an engine's head is never dumped): not compared",
+        "其中 {left} 个元素不属于另一侧记录的任何权重（推理引擎的 lm_head 不会被 dump）：未比较",
+    ),
     "unreadable": ("not compared: {why}", "未比较：{why}"),
     "weight_nonfinite": ("{train} elements on train and {infer} on infer are no finite numbers", "train 有 {train} 个、infer 有 {infer} 个元素不是有限数"),
     "weight_zeros": ("{side} holds nothing but zeros: as if it was never loaded there", "{side} 全为零：像是从未加载"),

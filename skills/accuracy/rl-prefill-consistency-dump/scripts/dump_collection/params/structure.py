@@ -15,7 +15,7 @@ from .sources import Parameter, Side, read_side
 
 _NUMBERS = re.compile(r"(?<=\.)[0-9]+(?=\.)")
 VOCABULARY = ("embedding", "lm_head")
-_PADDED_TO = 64  # rows: vLLM pads a vocabulary to multiples of 64, Megatron-Core to 128 times the tensor-parallel size
+PADDED_TO = 64  # rows: vLLM pads a vocabulary to multiples of 64, Megatron-Core to 128 times the tensor-parallel size
 _MOST_PADDING = 8192  # rows: 128 times 64
 
 
@@ -46,7 +46,7 @@ def is_padded(pair: Pair) -> bool:
     """Whether a vocabulary's matrices differ only in rows that pad it."""
     rows = sorted(sum(piece.rows for piece in side) for side in (pair.train, pair.infer))
     columns = {piece.columns for piece in pair.train + pair.infer}
-    padded = rows[1] % _PADDED_TO == 0 and 0 < rows[1] - rows[0] < _MOST_PADDING
+    padded = rows[1] % PADDED_TO == 0 and 0 < rows[1] - rows[0] < _MOST_PADDING
     return pair.role in VOCABULARY and len(columns) == 1 and padded
 
 
@@ -162,7 +162,7 @@ def _of_flat(train: Side, infer: Side, flat: Sequence[Parameter]) -> Compared:
         sides = (here, there) if side is train else (there, here)
         left = given - count
         embeddings = [_elements(parameter) for parameter in inside if roles.role_of(place_of(parameter.name).module, False) == "embedding"]
-        if 0 <= left < _PADDED_TO:
+        if 0 <= left < PADDED_TO:
             status, note = "EXACT", word("flat_elements", left=left)
         elif left in embeddings and not other.whole:
             status, note = "EXACT", word("flat_head", other=other.label)

@@ -10,9 +10,10 @@ from dump_collection.wording import word
 from .. import roles
 from ..items import Compared, Item, item, side_of
 from ..pairing import Pair, Paired, pair_up
-from ..places import Piece
+from ..places import Piece, place_of
+from ..places import matrix_of as matrix_shape
 from ..sources import Parameter, Side, read_side
-from ..structure import VOCABULARY, is_padded, tied_to
+from ..structure import PADDED_TO, VOCABULARY, is_padded, tied_to
 from .contents import likeness_of
 from .exchanges import exchanged
 from .flat import unflattened
@@ -44,7 +45,7 @@ def compare_sides(train: Side, infer: Side, previous: Optional[str] = None, kv_g
         if paired.flat:
             paired = unflattened(files, train, infer, paired.flat)
         found = _of_pairs(files, paired.pairs, kv_groups)
-        found += _of_heads(files, paired, train, infer)
+        found += _of_flat(paired, train) if paired.flat else _of_heads(files, paired, train, infer)
         found = _with_tied(files, found)
         found = exchanged(found)
         found = stale_sides(files, found, previous) if previous is not None else found
@@ -103,6 +104,26 @@ def _unread(pair: Pair, error: DumpError) -> Found:
     dtypes = tuple(str(side[0].parameter.dtype) for side in (pair.train, pair.infer))
     note = word("unreadable", why=str(error))
     return Found(pair.name, pair, (keys[0], keys[1]), (dtypes[0], dtypes[1]), (0, 0), "MISSING_SIDE", "unreadable", note)
+
+
+def _of_flat(paired: Paired, train: Side) -> List[Found]:
+    """What of flat parameters, and of the other side's weights, was not brought together."""
+    found = []
+    for side, lacking in (("train", paired.train_only), ("infer", paired.infer_only)):
+        for one in lacking:
+            piece = Piece(one, 0, *matrix_shape(one.shape))
+            keys = ([one.name], []) if side == "train" else ([], [one.name])
+            pair = Pair(one.name, None, place_of(one.name).layer, None, (piece,), (piece,), (), True)
+            found.append(Found(one.name, pair, keys, (str(one.dtype),) * 2, (piece.rows, piece.columns), "MISSING_SIDE", "unreadable", word("not_in_flat", side=side)))
+    for one in paired.flat:
+        held = [piece for pair in paired.pairs for side in (pair.train, pair.infer) for piece in side if piece.parameter is one]
+        left = one.shape[0] - sum(piece.rows * piece.columns for piece in held)
+        if left >= PADDED_TO:
+            piece = Piece(one, 0, left, 1)
+            pair = Pair(one.name, None, place_of(one.name).layer, None, (piece,), (piece,), (), True)
+            keys = ([one.name], []) if one in train.parameters else ([], [one.name])
+            found.append(Found(one.name, pair, keys, (str(one.dtype),) * 2, (left, 1), "MISSING_SIDE", "one_side", word("flat_rest", left=left)))
+    return found
 
 
 # --- heads ---
@@ -198,5 +219,5 @@ def _item(name: str, one: Found, experts: int = 0) -> Item:
     for keys, dtype in zip(one.keys, one.dtypes):
         value: Dict[str, Any] = {"dtype": dtype, "shape": [one.size[0]] if one.size[1] == 1 else list(one.size)}
         sides.append(side_of(keys, {**value, "experts": experts} if experts else value))
-    no_value = roles.MADE_ANEW.search(one.keys[0][0]) is not None and one.status != "EXACT"
+    no_value = roles.MADE_ANEW.search((one.keys[0] or one.keys[1])[0]) is not None and one.status != "EXACT"
     return item(name, sides[0], sides[1], one.status, "no_effect" if no_value and one.kind == "unreadable" else "weight", one.kind, one.note)

@@ -1,14 +1,215 @@
-"""Flat parameters of FSDP1, cut into the weights that they hold by what the other side's weights hold."""
+"""Flat parameters of FSDP1, cut into the weights that they hold: each is looked for by its rows, what is not found by the holes left.
 
-from typing import Sequence
+A unit's parameters lie in it one after the other, in the order of the trainer's own modules, then padding
+(torch.distributed.fsdp FlatParameter); neither names nor shapes are recorded.
+"""
 
-from msprobe_files.errors import DumpError
+from collections import Counter
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..pairing import Paired
+from msprobe_files.weight_grids import rounded
+
+from .. import roles
+from ..pairing import Pair, Paired
+from ..places import FLAT, Piece, Place, matrix_of, place_of
 from ..sources import Parameter, Side
-from .matrices import Files
+from .matrices import Files, Matrix, read
+from .matrices import matrix_of as laid
+
+_BLOCK = 1 << 20  # elements searched at once
+_HEAD = 4  # elements of a window that are looked for first
+_WINDOW = 16
+_WINDOWS = 128  # of a weight, at most
+
+
+class Stretch(NamedTuple):
+    """Elements ``start`` … ``stop`` of a weight lie in the flat parameter from ``at`` on."""
+
+    start: int
+    stop: int
+    at: int
 
 
 def unflattened(files: Files, train: Side, infer: Side, flat: Sequence[Parameter]) -> Paired:
-    """The other side's weights paired with where a flat parameter holds them."""
-    raise DumpError("Cannot compare flat parameters")
+    """The other side's weights paired with where a flat parameter holds them; in `train_only` or `infer_only` what is not found.
+
+    Two sides of flat parameters are paired as they are.
+    """
+    names = [{one.name: one for one in side.parameters if one.name.split(".")[-1] == FLAT} for side in (train, infer)]
+    if names[0] and names[1]:
+        pairs = [_as_they_are(one, names[1][name]) for name, one in names[0].items() if name in names[1]]
+        lacking = [tuple(one for name, one in names[at].items() if name not in names[1 - at]) for at in (0, 1)]
+        return Paired(tuple(pairs), lacking[0], lacking[1], ())
+    on_train = bool(names[0])
+    other = infer if on_train else train
+    found: List[Pair] = []
+    lost: List[Parameter] = []
+    for one in flat:
+        layer = place_of(one.name).layer
+        inside = [parameter for parameter in other.parameters if place_of(parameter.name).layer == layer and 0 not in parameter.shape]
+        pieces = [Piece(parameter, 0, *matrix_of(parameter.shape)) for parameter in inside]
+        for piece, stretches in zip(pieces, _placed(files, one, pieces)):
+            if stretches:
+                found.append(_pair(one, piece, stretches, on_train))
+            else:
+                lost.append(piece.parameter)
+    return Paired(tuple(found), () if on_train else tuple(lost), tuple(lost) if on_train else (), tuple(flat))
+
+
+def _as_they_are(train: Parameter, infer: Parameter) -> Pair:
+    pieces = [Piece(one, 0, *matrix_of(one.shape)) for one in (train, infer)]
+    return Pair(train.name, None, place_of(train.name).layer, None, (pieces[0],), (pieces[1],), (), train.shape == infer.shape)
+
+
+def _pair(flat: Parameter, piece: Piece, stretches: Sequence[Stretch], on_train: bool) -> Pair:
+    place = place_of(piece.parameter.name)
+    role = roles.role_of(place.module, place.layer is not None)
+    cut = tuple(Piece(flat, one.at, (one.stop - one.start) // piece.columns, piece.columns) for one in stretches)
+    inside = roles.parts_of(role) if role is not None else ()
+    stem = _stem(place)
+    names = ["%s%s.%s" % (stem, part, place.kind) for part in inside] if len(inside) == len(cut) > 1 else []
+    parts = tuple((name, one.rows) for name, one in zip(names, cut))
+    sides = (cut, (piece,)) if on_train else ((piece,), cut)
+    return Pair("%s%s.%s" % (stem, role or place.module, place.kind), role, place.layer, place.expert, sides[0], sides[1], parts, True)
+
+
+def _stem(place: Place) -> str:
+    layer = "layers.%d." % place.layer if place.layer is not None else ""
+    return layer + ("experts.%d." % place.expert if place.expert is not None else "")
+
+
+# --- where weights lie ---
+
+
+def _placed(files: Files, flat: Parameter, pieces: Sequence[Piece]) -> List[List[Stretch]]:
+    """Of each weight the stretches in which the flat parameter holds it; empty where it is not found."""
+    (size,) = flat.shape
+    whole = laid([Piece(flat, 0, size, 1)])
+    sought = [_Sought(files, piece) for piece in pieces]
+    votes = _search(files, whole, sought)
+    placed = [one.stretches(files, whole, found) for one, found in zip(sought, votes)]
+    _fill(placed, pieces, size)
+    return placed
+
+
+class _Sought:
+    """A weight and its windows: elements at chosen places, of which none is constant."""
+
+    def __init__(self, files: Files, piece: Piece) -> None:
+        import numpy as np
+
+        self.matrix, self.columns, self.size = laid([piece]), piece.columns, piece.rows * piece.columns
+        self.width = min(_WINDOW, self.size) if piece.columns == 1 else min(_WINDOW, piece.columns)
+        rows = piece.rows if piece.columns > 1 else max(1, piece.rows // self.width)
+        chosen = np.unique(np.linspace(0, rows - 1, min(rows, _WINDOWS)).astype(np.int64))
+        starts = chosen * (piece.columns if piece.columns > 1 else self.width)
+        windows = np.stack([self.codes(files, int(start), int(start) + self.width) for start in starts])
+        kept = (windows != windows[:, :1]).any(axis=1) if self.width > _HEAD else np.zeros(len(windows), bool)
+        self.starts, self.windows = starts[kept], windows[kept]
+
+    def codes(self, files: Files, start: int, stop: int) -> Any:
+        return _codes(files, self.matrix, start, stop)
+
+    def stretches(self, files: Files, flat: Matrix, found: Sequence[Tuple[int, int]]) -> List[Stretch]:
+        """Found windows as stretches of one beginning each; the row where one ends and the next begins is looked for."""
+        begins = Counter(at - start for start, at in found)
+        usual = {begin for begin, votes in begins.items() if votes > 1 or len(self.starts) == 1}
+        made: List[Stretch] = []
+        for start, at in sorted(found):
+            begin = at - start
+            if begin not in usual:
+                continue
+            if made and made[-1].at - made[-1].start == begin:
+                made[-1] = made[-1]._replace(stop=start + self.width)
+            else:
+                edge = self._edge(files, flat, made[-1], start, begin) if made else 0
+                if made:
+                    made[-1] = made[-1]._replace(stop=edge)
+                made.append(Stretch(edge, start + self.width, begin + edge))
+        if made:
+            made[-1] = made[-1]._replace(stop=self.size)
+        inside = all(one.at >= 0 and one.at + one.stop - one.start <= flat.rows and one.stop > one.start for one in made)
+        return made if inside else []
+
+    def _edge(self, files: Files, flat: Matrix, before: Stretch, start: int, begin: int) -> int:
+        """The first row from which on the next stretch's beginning holds, going back from a window that it holds for."""
+        edge = start
+        while edge - self.columns >= before.stop - self.width:
+            row = edge - self.columns
+            count = min(self.columns, self.size - row)
+            if begin + row < 0 or (self.codes(files, row, row + count) != _codes(files, flat, begin + row, begin + row + count)).any():
+                break
+            edge = row
+        return edge
+
+
+def _codes(files: Files, matrix: Matrix, start: int, stop: int) -> Any:
+    """Elements as bfloat16 bits, rounded where their format is finer: so masters and copies have the same."""
+    import numpy as np
+
+    first, last = start // matrix.columns, -(-stop // matrix.columns)
+    numbers = read(files, matrix, first, last).reshape(-1)[start - first * matrix.columns : stop - first * matrix.columns]
+    return (rounded(np.nan_to_num(numbers), "bfloat16").astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+
+
+def _search(files: Files, flat: Matrix, sought: Sequence[_Sought]) -> List[List[Tuple[int, int]]]:
+    """(where in the weight, where in the flat parameter) of each window that is found in one place alone."""
+    import numpy as np
+
+    found: List[Dict[int, List[int]]] = [{} for _ in sought]
+    known: Dict[bytes, List[Tuple[int, int]]] = {}
+    first = np.zeros(1 << 16, bool)
+    for number, one in enumerate(sought):
+        for index, window in enumerate(one.windows):
+            known.setdefault(window[:_HEAD].tobytes(), []).append((number, index))
+            first[window[0]] = True
+    for start in range(0, flat.rows, _BLOCK):
+        block = _codes(files, flat, start, min(flat.rows, start + _BLOCK + _WINDOW - 1))
+        for place in np.flatnonzero(first[block]).tolist():
+            for number, index in known.get(block[place : place + _HEAD].tobytes(), ()) if place < _BLOCK else ():
+                one = sought[number]
+                if np.array_equal(block[place : place + one.width], one.windows[index]):
+                    found[number].setdefault(int(one.starts[index]), []).append(start + place)
+    return [[(start, places[0]) for start, places in one.items() if len(places) == 1] for one in found]
+
+
+def _fill(placed: List[List[Stretch]], pieces: Sequence[Piece], size: int) -> None:
+    """Put weights that were not found where the holes have their sizes: a stale one still has its place."""
+    for at in sorted((at for at, stretches in enumerate(placed) if not stretches), key=lambda at: -pieces[at].rows * pieces[at].columns):
+        wanted = pieces[at].rows * pieces[at].columns
+        alike = sum(not placed[other] and pieces[other].rows * pieces[other].columns == wanted for other in range(len(pieces)))
+        holes = _holes(placed, size)
+        fits = [hole for hole in holes if hole[1] - hole[0] == wanted]
+        if len(fits) == alike == 1:
+            placed[at] = [Stretch(0, wanted, fits[0][0])]
+            continue
+        wide = _split(holes, wanted, pieces[at].columns)
+        if alike == 1 and wide is not None:
+            placed[at] = wide
+
+
+def _split(holes: Sequence[Tuple[int, int]], wanted: int, columns: int) -> Optional[List[Stretch]]:
+    """A fused matrix over the two or three neighbouring holes whose sizes add up to it; None where not one choice alone fits."""
+    choices = []
+    for count in (2, 3):
+        for first in range(len(holes) - count + 1):
+            some = holes[first : first + count]
+            if sum(stop - start for start, stop in some) == wanted and all((stop - start) % columns == 0 for start, stop in some):
+                choices.append(some)
+    if len(choices) != 1:
+        return None
+    made, done = [], 0
+    for start, stop in choices[0]:
+        made.append(Stretch(done, done + stop - start, start))
+        done += stop - start
+    return made
+
+
+def _holes(placed: Sequence[Sequence[Stretch]], size: int) -> List[Tuple[int, int]]:
+    taken = sorted((one.at, one.at + one.stop - one.start) for stretches in placed for one in stretches)
+    holes, end = [], 0
+    for start, stop in [*taken, (size, size)]:
+        if start > end:
+            holes.append((end, start))
+        end = max(end, stop)
+    return holes
