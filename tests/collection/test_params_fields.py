@@ -38,7 +38,6 @@ SET = {
 IDLE = {
     ("qwen2", "infer", "sliding_window"), ("qwen3", "infer", "sliding_window"), ("qwen3_moe", "infer", "sliding_window"),
     ("deepseek_v3", "train", "fields.rotary_interleaved"), ("deepseek_v3", "train", "fields.moe_router_pre_softmax"),
-    ("qwen3", "infer", "use_sliding_window"), ("qwen3_moe", "infer", "use_sliding_window"),  # no width is given
     *((name, "train", "fields.make_vocab_size_divisible_by") for name in ALIGNED),
     *((name, "train", "fields.should_pad_vocab") for name in ALIGNED),  # the sizes are whole multiples already
 }  # fmt: skip

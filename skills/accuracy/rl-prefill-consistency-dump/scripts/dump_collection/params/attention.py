@@ -9,13 +9,24 @@ from .readings import DEFAULT, NOWHERE, NULL, SET, UNSTATED, Reading, as_float32
 from .rotary import is_mla, softmax_factors
 
 _HEADS = ("num_attention_heads", "n_head")
+_LARGEST, _MOST_LAYERS = 1 << 40, 1 << 16  # beyond what any model has: a broken file is not multiplied out
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layer")
 
 
 def count(config: Config, *names: str) -> Optional[int]:
-    """A size; None where it is not stated as a whole number."""
+    """A size; None where it is not stated as a whole number that a model could have."""
     value = value_of(config, *names)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if _is_size(value) else None
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LARGEST
+
+
+def layers(config: Config) -> Optional[int]:
+    """How many layers there are; None where no model has so many."""
+    found = count(config, *_LAYERS)
+    return found if found and found <= _MOST_LAYERS else None
 
 
 def _or_else(names: str, fallback: Callable[[Config], Any], note: str) -> Callable[[Config], Reading]:
@@ -58,7 +69,7 @@ def head_dim(config: Config) -> Reading:
 def _qkv_rows(config: Config) -> Reading:
     """Rows of the joined q, k, v projection: (heads + 2 · kv heads) · head_dim, and the gate's where queries are gated."""
     heads, groups, width = count(config, *_HEADS), _kv_heads(config).meaning, head_dim(config).meaning
-    if not isinstance(heads, int) or not isinstance(groups, int) or not isinstance(width, int):
+    if not heads or not _is_size(groups) or not _is_size(width):
         return NOWHERE
     gated = value_of(config, "attn_output_gate", "attention_output_gate")
     rows = (heads * (2 if gated else 1) + 2 * groups) * width
@@ -69,7 +80,7 @@ def _rotary_width(config: Config) -> Reading:
     """How many channels of a head are rotated."""
     width = head_dim(config).meaning
     share = value_of(config, "rope_parameters.partial_rotary_factor", "partial_rotary_factor", "rotary_pct", "rotary_percent")
-    if not isinstance(width, int) or isinstance(share, (bool, str)):
+    if not _is_size(width) or not (share is None or (isinstance(share, (int, float)) and 0 <= share <= 1)):
         return NOWHERE
     rotated = int(width * (1.0 if share is None else share))
     return Reading((), rotated, DEFAULT, rotated, "computed: head_dim x the rotated share")
@@ -79,13 +90,13 @@ def _scale(config: Config) -> Reading:
     """What q·k is multiplied by: its own field, else 1/sqrt(width of a head) times YaRN's factor. Compared in float32."""
     for name, power in (("softmax_scale", 1.0), ("attention_multiplier", 1.0), ("query_pre_attn_scalar", -0.5)):
         place = first(config, (name,))
-        if place and isinstance(place[1], (int, float)) and place[1] > 0:
+        if place and isinstance(place[1], (int, float)) and 0 < place[1] < _LARGEST:
             return of_value(place[0], place[1], as_float32(float(place[1]) ** power))
     width = head_dim(config).meaning
     if is_mla(config):
         nope, rope = count(config, "qk_nope_head_dim", "qk_head_dim"), count(config, "qk_rope_head_dim", "qk_pos_emb_head_dim")
         width = nope + rope if nope and rope else None
-    if not isinstance(width, int):
+    if not _is_size(width):
         return NOWHERE
     keys = keys_of(config, "softmax_scale")
     scales = tuple(as_float32(factor / math.sqrt(width)) for factor in softmax_factors(config))
@@ -108,10 +119,6 @@ def _bias(config: Config) -> Reading:
     return default(value, "implied by model_type %s" % model_type(config)) if known else NOWHERE
 
 
-def _layers(config: Config) -> Optional[int]:
-    return count(config, *_LAYERS)
-
-
 def window(config: Config) -> Reading:
     """How many tokens a query sees, itself included; None for all.
 
@@ -128,36 +135,37 @@ def window(config: Config) -> Reading:
     place = first(config, ("sliding_window",))
     if not place:
         return default(None) if config.dialect != MEGATRON else NOWHERE
+    if place[1] is None:
+        return of_value(place[0], None, None)
+    keys = (*keys_of(config, "use_sliding_window"), place[0])
     if value_of(config, "use_sliding_window") is False:
-        keys = keys_of(config, "use_sliding_window", "sliding_window")
-        return Reading(keys, place[1], NULL if place[1] is None else SET, None, "use_sliding_window is false: off")
-    note = None if place[1] is None else "counts the token itself; no effect on prompts of at most that many tokens"
-    return Reading((*keys_of(config, "use_sliding_window"), place[0]), place[1], NULL if place[1] is None else SET, place[1], note)
+        return Reading(keys, place[1], SET, None, "use_sliding_window is false: off")
+    return Reading(keys, place[1], SET, place[1], "counts the token itself; no effect on prompts of at most that many tokens")
 
 
 def _window_layers(config: Config) -> Reading:
     """Which layers see the window only, as a list of 0 and 1."""
-    layers = _layers(config)
-    if window(config).meaning in (None, UNSTATED) or not layers:
+    number = layers(config)
+    if window(config).meaning in (None, UNSTATED) or not number:
         return NOWHERE
     kinds = first(config, ("layer_types",))
     if kinds and isinstance(kinds[1], list):
         return of_value(kinds[0], kinds[1], [int("sliding" in str(kind)) for kind in kinds[1]])
     skip, below = first(config, ("window_attn_skip_freq",)), first(config, ("max_window_layers",))
     if skip and config.dialect == MEGATRON:
-        return of_value(skip[0], skip[1], _skipped(skip[1], layers))
+        return of_value(skip[0], skip[1], _skipped(skip[1], number))
     if below and isinstance(below[1], int):
-        return of_value(below[0], below[1], [int(layer >= below[1]) for layer in range(layers)], "layers from this one on have the window")
-    return default([1] * layers, "no field says which layers: all")
+        return of_value(below[0], below[1], [int(layer >= below[1]) for layer in range(number)], "layers from this one on have the window")
+    return default([1] * number, "no field says which layers: all")
 
 
-def _skipped(frequency: Any, layers: int) -> Any:
+def _skipped(frequency: Any, number: int) -> Any:
     """megatron-core counts layers from 1: every n-th is without the window; a list says 1 for a layer with it."""
     if isinstance(frequency, list):
         return [int(bool(one)) for one in frequency]
     if isinstance(frequency, int) and frequency > 0:
-        return [int((layer + 1) % frequency != 0) for layer in range(layers)]
-    return [1] * layers if frequency is None else UNSTATED
+        return [int((layer + 1) % frequency != 0) for layer in range(number)]
+    return [1] * number if frequency is None else UNSTATED
 
 
 def _padded_vocab(config: Config) -> Reading:

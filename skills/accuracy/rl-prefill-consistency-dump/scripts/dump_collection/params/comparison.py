@@ -36,22 +36,24 @@ def compare(train: Config, infer: Config, spoken_for: Sequence[Item] = ()) -> Li
 
     A field that neither side states gives no item; nor does one whose module neither side has.
     """
-    names = {item.canonical for item in spoken_for}
+    stated = {item.canonical for item in spoken_for}
     taken = {side: set(keys_used(list(spoken_for), side)) for side in ("train", "infer")}
     pairs = {field.name: Pair(read(train, field), read(infer, field)) for field in FIELDS}
     items: Dict[str, Item] = {}
     for field in FIELDS:
-        pair = pairs[field.name]
-        keys = [(side, key) for side in ("train", "infer") for key in getattr(pair, side).keys]
-        if "config." + field.name in names or (keys and all(key in taken[side] for side, key in keys)):
-            continue
-        item = _judged(field, pair, pairs, items)
+        item = _judged(field, pairs[field.name], pairs, items)
         if item:
             items[field.name] = item
-    found = list(items.values())
-    found += [item for config in (train, infer) for item in _contradictions(config, names)]
+    found = [item for item in items.values() if item.canonical not in stated and not _taken(item, taken)]
+    found += [item for config in (train, infer) for item in _contradictions(config, stated)]
     found += _undeclared(train, infer, [*spoken_for, *found])
     return [*found, *_of_equal_names(train, infer, [*spoken_for, *found])]
+
+
+def _taken(item: Item, taken: Dict[str, Set[str]]) -> bool:
+    """Whether a field map already joined all places of an item; what is computed from them is another value."""
+    keys = [(side, key) for side in ("train", "infer") for key in getattr(item, side).keys]
+    return item.priority != DERIVED and bool(keys) and all(key in taken[side] for side, key in keys)
 
 
 def read(config: Config, field: Field) -> Reading:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 from msprobe_files.errors import DumpError
@@ -10,6 +11,8 @@ from msprobe_files.units import load_json
 MEGATRON, TRANSFORMERS = "megatron", "transformers"
 DECLARED, UNDECLARED = "fields.", "extra."  # of a recorded provider: its class's fields, and attributes that are none of them
 MODULES = "modules"  # what the built modules hold, by dotted path
+_PATH = re.compile(r"(?:/|~|[A-Za-z]:[/\\]|[a-z][a-z0-9+]*://)")
+_SEPARATOR = re.compile(r"[/\\]")
 _NESTS = ("model_config", "hf_config", "hf_text_config", "text_config", "llm_config", "language_config", "thinker_config")
 _MEGATRON_NAMES = frozenset(
     (
@@ -109,7 +112,17 @@ def plain(value: Any) -> Any:
     return value
 
 
+def public(value: Any) -> Any:
+    """A value as a report may hold it: of a path on somebody's machine the last part alone."""
+    if isinstance(value, str) and _PATH.match(value):
+        return ".../" + _SEPARATOR.split(value.rstrip("/\\"))[-1]
+    if isinstance(value, list):
+        return [public(item) for item in value]
+    return {key: public(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
 def shown(value: Any) -> str:
-    """A value in a sentence: short, as JSON writes it."""
+    """A value in a sentence: short, as JSON writes it, without anybody's folders."""
+    value = public(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict
 
-from .attention import count, ffn_dim
+from .attention import count, ffn_dim, layers
 from .configs import MEGATRON, Config
 from .models import implied, model_type
 from .readings import DEFAULT, NOWHERE, NULL, SET, UNSTATED, Reading, default, first, keys_of, of_value, together, value_of
@@ -26,29 +26,31 @@ def _width(config: Config) -> Reading:
 
 def _moe_layers(config: Config) -> Reading:
     """Which layers have experts, as a list of 0 and 1."""
-    layers = count(config, "num_hidden_layers", "num_layers")
-    if not layers or value_of(config, *_EXPERTS) is None:
+    number = layers(config)
+    if not number or value_of(config, *_EXPERTS) is None:
         return NOWHERE
     keys = keys_of(config, *(("moe_layer_freq",) if config.dialect == MEGATRON else _PATTERN))
     if not keys:
-        return default([1] * layers, "no field says which layers: all") if config.dialect != MEGATRON else NOWHERE
+        return default([1] * number, "no field says which layers: all") if config.dialect != MEGATRON else NOWHERE
     value = together(config, *(config.relative(key) for key in keys))
-    pattern = _pattern(config, layers)
+    pattern = _pattern(config, number)
     dense = [layer for layer, on in enumerate(pattern) if not on] if pattern is not UNSTATED else None
     note = None if dense is None else "dense layers: %s" % (", ".join(map(str, dense)) or "none")
     return Reading(keys, value, SET, pattern, note)
 
 
-def _pattern(config: Config, layers: int) -> Any:
+def _pattern(config: Config, number: int) -> Any:
     """DeepSeek: from first_k_dense_replace on, every moe_layer_freq-th; Qwen: every decoder_sparse_step-th but mlp_only_layers."""
     frequency = value_of(config, "moe_layer_freq")
     if isinstance(frequency, list):
         return [int(bool(one)) for one in frequency]
-    if isinstance(frequency, str) or frequency == 0:
+    dense, step, alone = (value_of(config, name) for name in ("first_k_dense_replace", "decoder_sparse_step", "mlp_only_layers"))
+    if any(not isinstance(one or 1, int) or one == 0 for one in (frequency, step)) or not isinstance(dense or 0, int):
         return UNSTATED
-    every, dense = frequency or 1, value_of(config, "first_k_dense_replace") or 0
-    step, alone = value_of(config, "decoder_sparse_step") or 1, value_of(config, "mlp_only_layers") or []
-    on = [layer >= dense and layer % every == 0 and (layer + 1) % step == 0 and layer not in alone for layer in range(layers)]
+    if not isinstance(alone or [], list):
+        return UNSTATED
+    every, start, step, alone = frequency or 1, dense or 0, step or 1, alone or []
+    on = [layer >= start and layer % every == 0 and (layer + 1) % step == 0 and layer not in alone for layer in range(number)]
     return [int(one) for one in on]
 
 
@@ -60,8 +62,8 @@ def _shared_width(config: Config) -> Reading:
     number = first(config, ("n_shared_experts", "num_shared_experts"))
     if not number:
         return default(0) if config.dialect != MEGATRON else NOWHERE
-    width = value_of(config, *_WIDTH)
-    whole = number[1] * width if number[1] and isinstance(width, int) else (0 if not number[1] else UNSTATED)
+    width, experts = count(config, *_WIDTH), count(config, "n_shared_experts", "num_shared_experts")
+    whole: Any = 0 if not number[1] else (experts * width if experts and width else UNSTATED)
     return of_value(number[0], number[1], whole, "times the width of an expert: %s" % whole if number[1] else None)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from .configs import public
 from .readings import NOWHERE, Reading
 from .table import NO_EFFECT, PRIORITIES
 
@@ -38,7 +39,7 @@ class Item(NamedTuple):
         if self.as_found is not None:
             return {**self.as_found, "status": self.status}
         sides = {
-            name: {"key": side.key, "value": side.value, "state": side.state}
+            name: {"key": side.key, "value": public(side.value), "state": side.state}
             for name, side in (("train", self.train), ("infer", self.infer))
         }
         return {

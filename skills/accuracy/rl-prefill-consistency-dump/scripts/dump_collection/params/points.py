@@ -156,7 +156,7 @@ def _value(reading: Reading) -> Any:
     value = reading.value
     if value is None and reading.state != "null" and reading.stated:
         value = reading.meaning
-    return value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else shown(value)
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else shown(value)
 
 
 def _first_few(names: List[str]) -> str:

@@ -17,6 +17,7 @@ _TYPES = tuple(nest + name for nest in _NESTS for name in ("rope_type", "type"))
 _PLAIN = ("default", "mrope", "rope", "none")
 _LLAMA3 = {"low_freq": 1.0, "high_freq": 4.0, "orig_max": 8192}  # RotaryEmbedding._apply_scaling of megatron-core 0.16.1
 _IN_CODE = "a constant in megatron-core's rotary code (0.16.1): no field holds it"
+_LARGEST = 1e9
 _BETAS = {"beta_fast": 32, "beta_slow": 1}  # where a configuration has none: _compute_yarn_parameters of transformers
 
 
@@ -160,7 +161,12 @@ def mscale(factor: float, weight: float) -> float:
 
 def _number(config: Config, name: str) -> Optional[float]:
     value = YARN[name](config).meaning
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return float(value) if _is_factor(value) else None
+
+
+def _is_factor(value: Any) -> bool:
+    """Whether a value is a number that a scale could be made of."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 def softmax_factors(config: Config) -> Tuple[float, ...]:
@@ -170,7 +176,7 @@ def softmax_factors(config: Config) -> Tuple[float, ...]:
     until Megatron-LM#1429 was mended, so where its two fields differ the configuration alone does not tell.
     """
     factor = rope_factor(config).meaning
-    if not is_yarn(config) or isinstance(factor, bool) or not isinstance(factor, (int, float)):
+    if not is_yarn(config) or not _is_factor(factor):
         return (1.0,)
     whole = _number(config, "rope_mscale_all_dim")
     if config.dialect != MEGATRON:
@@ -195,12 +201,12 @@ def _softmax_factor(config: Config) -> Reading:
 def _cos_sin_factor(config: Config) -> Reading:
     """What YaRN multiplies cos and sin by: its own attention_factor, else mscale over mscale_all_dim where both are given."""
     factor = rope_factor(config).meaning
-    if not is_yarn(config) or isinstance(factor, bool) or not isinstance(factor, (int, float)):
+    if not is_yarn(config) or not _is_factor(factor):
         return default(1.0)
     keys = tuple(key for name in ("rope_factor", "rope_mscale", "rope_mscale_all_dim") for key in YARN[name](config).keys)
     given = first(config, tuple(nest + "attention_factor" for nest in _NESTS))
     if given and given[1] is not None:
-        return of_value(given[0], given[1], as_float32(given[1]))
+        return of_value(given[0], given[1], as_float32(given[1]) if _is_factor(given[1]) else given[1])
     part, whole = _number(config, "rope_mscale"), _number(config, "rope_mscale_all_dim")
     both = part is not None and whole is not None if config.dialect == MEGATRON else bool(part and whole)
     value = as_float32(mscale(factor, part or 0.0) / mscale(factor, whole or 0.0) if both else mscale(factor, 1.0))
