@@ -13,13 +13,14 @@ from dump_collection.params.judged import Item
 from running import ROOT
 
 SAMPLES = ROOT / "tests/samples/providers"
-ALIGNED = ("qwen2", "qwen3", "qwen3_moe", "deepseek_v3", "llama3")
+ALIGNED = ("qwen2", "qwen3", "qwen3_moe", "deepseek_v3", "llama3", "qwen3_moe-in_force")
 # What a text or null may become; numbers, flags and lists change by themselves.
 OTHER: dict[Any, Any] = {
     "silu": "gelu", "<torch.nn.functional.silu>": "<torch.nn.functional.gelu>", "bfloat16": "float32", "torch.bfloat16": "torch.float32",
     "yarn": "rope", "rope": "yarn", "llama3": "linear", "sigmoid": "softmax", "softmax": "sigmoid", "noaux_tc": "greedy",
     "RMSNorm": "LayerNorm", "vanilla": "learnable", "auto": "flash", "allgather": "alltoall", "alltoall": "allgather", "fp32": "fp64",
     "aux_loss": "sinkhorn", "seq_aux_loss": "sinkhorn", "transformer_engine": "local",
+    "AttnBackend.auto": "AttnBackend.flash", "default": "yarn", "none": "sinkhorn",
 }  # fmt: skip
 # Fields that are null in a recording, and a value that they may have.
 SET = {
@@ -36,8 +37,9 @@ SET = {
 }  # fmt: skip
 # Not in force as the recordings stand: a change of the key alone changes no model.
 IDLE = {
-    ("qwen2", "infer", "sliding_window"), ("qwen3", "infer", "sliding_window"), ("qwen3_moe", "infer", "sliding_window"),
+    *((name, "infer", "sliding_window") for name in ("qwen2", "qwen3", "qwen3_moe", "qwen3_moe-in_force")),
     ("deepseek_v3", "train", "fields.rotary_interleaved"), ("deepseek_v3", "train", "fields.moe_router_pre_softmax"),
+    ("qwen3_moe-in_force", "train", "moe_layer_freq"),  # one layer
     *((name, "train", "fields.make_vocab_size_divisible_by") for name in ALIGNED),
     *((name, "train", "fields.should_pad_vocab") for name in ALIGNED),  # the sizes are whole multiples already
 }  # fmt: skip

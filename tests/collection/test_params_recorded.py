@@ -16,7 +16,7 @@ def check(work: Path, name: str) -> Aligned:
     return compare_files(work, SAMPLES / name / "provider.json", SAMPLES / name / "config.json")
 
 
-@pytest.mark.parametrize("name", ["qwen2", "qwen3", "qwen3_moe", "deepseek_v3", "llama3"])
+@pytest.mark.parametrize("name", ["qwen2", "qwen3", "qwen3_moe", "deepseek_v3", "llama3", "qwen3_moe-in_force"])
 def test_what_the_bridge_kept_opens_the_gate(tmp_path: Path, name: str) -> None:
     """A false alarm here would stop every collection with this model."""
     found = check(tmp_path, name)

@@ -151,7 +151,7 @@ def _verdict(field: Field, pair: Pair, on: Tuple[Optional[bool], Optional[bool]]
     if train.stated and infer.stated:
         return DIFF, "switch" if field.priority == SWITCH else "value", _nearly(field, pair)
     stated, other = (train, "infer") if train.stated else (infer, "train")
-    plain = field.name == "pos_embedding" and stated.meaning == "rope"
+    plain = field.name in ("pos_embedding", "rope_type") and stated.meaning in ("rope", "default")  # a TransformerConfig has neither key
     if not stated.stated or not stated.keys or field.both or plain:
         return "", "", None
     if field.absent is not UNSTATED and same(stated.meaning, field.absent):

@@ -46,7 +46,7 @@ def _stands(path: Any, reading: Reading, config: Config) -> bool:
 def _joined(row: Row, train: Config, infer: Config) -> Any:
     form = BY_NAME[row.canonical[len(_PREFIX) :]].form if row.canonical[len(_PREFIX) :] in BY_NAME else "number"
     sides = [_at(config, path, form) for config, path in ((train, row.train), (infer, row.infer))]
-    if not any(side.keys for side in sides):
+    if not row.has_expected and not any(side.keys for side in sides):
         return None
     expected = Reading((), row.expected, DEFAULT, normal(row.expected, form), "expected by the field map")
     status, kind, note = "", "value", None

@@ -52,7 +52,7 @@ def cause(point: Point) -> Dict[str, Any]:
     """Why the sides differ, worded."""
     lead = point.lead
     field, train, infer = _field(lead), _value(lead.train), _value(lead.infer)
-    side = "train" if lead.train.keys or not lead.infer.keys else "infer"
+    side = "train" if lead.train.keys or lead.train.stated else "infer"
     here = lead.train if side == "train" else lead.infer
     if lead.wanted is not None:
         return _request(lead, shown(lead.wanted["value"]))

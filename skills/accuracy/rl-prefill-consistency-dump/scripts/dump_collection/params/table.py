@@ -46,6 +46,7 @@ _MTP = "a next-token head is no part of the main model's prefill"
 
 FIELDS: Tuple[Field, ...] = (
     # --- which modules there are ---
+    Field("model_type", SWITCH, "all", "model_type", "", "text", both=True),
     Field("pos_embedding", SWITCH, "rotary", "", ""),
     Field("rope_type", SWITCH, "rotary", "", ""),
     Field("mla", SWITCH, "attention", "kv_lora_rank", "multi_latent_attention", "flag", absent=False),
@@ -89,7 +90,6 @@ FIELDS: Tuple[Field, ...] = (
     Field("csa_ratios", SWITCH, "attention", "compress_ratios", "csa_compress_ratios", absent=None),
     Field("quantization", SWITCH, "all", "quantization quantization_config.quant_method", "fp8", "word", absent=None),
     Field("kv_dtype", SWITCH, "attention", "kv_cache_dtype", "", "dtype", absent="auto", null="auto"),
-    Field("model_type", SWITCH, "all", "model_type", "", "text", both=True),
     # --- sizes ---
     Field("num_layers", STRUCTURE, "all", "num_hidden_layers n_layer n_layers", "num_layers"),
     Field("hidden_size", HYPER, "all", "hidden_size n_embd d_model", "hidden_size"),
