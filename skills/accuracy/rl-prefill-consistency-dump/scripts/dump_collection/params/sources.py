@@ -86,7 +86,9 @@ def _read(path: str) -> Tuple[bool, Iterator[Parameter]]:
         return True, _of_dump(path)
     if not folder:
         return False, _of_file(path)
-    if any(file.endswith(_TENSOR_FILES) or file.endswith(".index.json") for file in os.listdir(path)) and "dump.json" not in os.listdir(path):
+    if any(file.endswith(_TENSOR_FILES) or file.endswith(".index.json") for file in os.listdir(path)) and "dump.json" not in os.listdir(
+        path
+    ):
         return False, _of_checkpoint(path)
     return True, _of_dump(path)
 

@@ -2,12 +2,12 @@
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from dump_collection.params import roles
+from dump_collection.params.pairing import Pair
+from dump_collection.params.places import Piece
+from dump_collection.params.structure import general, is_padded
 from dump_collection.wording import word
 
-from .. import roles
-from ..pairing import Pair
-from ..places import Piece
-from ..structure import general, is_padded
 from .matrices import Files, Matrix, matrix_of, picked, rows_of
 from .orders import ALIKE, Order, found_order, misread, stretches
 
@@ -92,7 +92,11 @@ def _keys(pieces: Sequence[Piece], start: int, stop: int) -> List[str]:
     for piece in pieces:
         first, last = max(start - above, 0), min(stop - above, piece.rows)
         if first < last:
-            own = "" if piece.start == 0 and piece.rows * piece.columns == _elements(piece) else "[%d]" % (piece.start // (piece.rows * piece.columns))
+            own = (
+                ""
+                if piece.start == 0 and piece.rows * piece.columns == _elements(piece)
+                else "[%d]" % (piece.start // (piece.rows * piece.columns))
+            )
             found.append(piece.parameter.name + own + ("" if last - first == piece.rows else "[%d:%d]" % (first, last)))
         above += piece.rows
     return found

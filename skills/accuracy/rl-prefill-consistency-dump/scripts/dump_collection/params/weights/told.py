@@ -5,9 +5,8 @@ from typing import Any, Dict, List, Tuple
 from msprobe_files.weight_kinds import Difference
 from msprobe_files.weight_order import Order
 
+from dump_collection.params.items import runs
 from dump_collection.wording import word
-
-from ..items import runs
 
 _MOST_RUNS = 16  # listed
 _CAUSE = ("side", "format", "levels", "order", "axis")  # what tells causes of one kind apart
@@ -29,7 +28,9 @@ def told(how: Difference) -> Worded:
     if how.kind == "swapped":
         return word("weight_swapped", axis=word("weight_" + facts["axis"]), order=_order(facts["order"]), moved=facts["moved"])
     if how.kind == "one_ulp":
-        return word("weight_one_ulp", unequal=how.unequal, of=how.of, format=facts["format"], smaller=facts["smaller"], larger=facts["larger"])
+        return word(
+            "weight_one_ulp", unequal=how.unequal, of=how.of, format=facts["format"], smaller=facts["smaller"], larger=facts["larger"]
+        )
     if how.kind == "scaled":
         return word("weight_scaled_" + facts["by"], low=_digits(facts["low"]), high=_digits(facts["high"]))
     if how.kind == "quantised":
