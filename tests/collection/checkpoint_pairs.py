@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dumping
 import numpy as np
@@ -13,8 +13,11 @@ from checkpoints import Raw, write_safetensors
 from dump_collection.params import structure, weights
 from dump_collection.params.items import Compared
 
-Array = np.ndarray[Any, Any]
-Weights = dict[str, Array]
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+    Weights = dict[str, Array]
+else:
+    Array = Weights = Any  # Python 3.8 runs this file
 HIDDEN, HEADS, GROUPS, WIDTH, MIDDLE, WORDS, LAYERS, EXPERTS = 64, 8, 2, 16, 96, 192, 3, 4
 NAMES = {"bfloat16": "BF16", "float32": "F32", "float16": "F16"}
 
@@ -33,7 +36,7 @@ def model(seed: int = 0, layers: int = LAYERS, experts: int = 0) -> Weights:
             made_of[f"{layer}.{name}"] = made.weight(at + number, rows, HIDDEN)
             made_of[f"{layer}.{name}.bias"] = made.weight(at + 10 + number, 1, rows)[0]
         made_of[f"{layer}.o"] = made.weight(at + 4, HIDDEN, HEADS * WIDTH)
-        made_of |= {f"{layer}.input_norm": gain(at + 5), f"{layer}.post_norm": gain(at + 6)}
+        made_of.update({f"{layer}.input_norm": gain(at + 5), f"{layer}.post_norm": gain(at + 6)})
         stems = [f"{layer}.experts.{expert}" for expert in range(experts)] or [f"{layer}"]
         for number, stem in enumerate(stems):
             for other, name in enumerate(("gate", "up")):
@@ -68,14 +71,14 @@ def hf(weights: Weights) -> Weights:
         for name in "qkv":
             out[f"{stem}.self_attn.{name}_proj.weight"] = weights[f"{layer}.{name}"]
             out[f"{stem}.self_attn.{name}_proj.bias"] = weights[f"{layer}.{name}.bias"]
-        out |= norms(weights, layer, stem, "input_layernorm", "post_attention_layernorm")
+        out.update(norms(weights, layer, stem, "input_layernorm", "post_attention_layernorm"))
         out[f"{stem}.self_attn.o_proj.weight"] = weights[f"{layer}.o"]
         experts = experts_of(weights, layer)
         if experts:
             out[f"{stem}.mlp.gate.weight"] = weights[f"{layer}.router"]
         pairs = [(f"{layer}.experts.{n}", f"{stem}.mlp.experts.{n}") for n in experts] or [(f"{layer}", f"{stem}.mlp")]
         for ours, theirs in pairs:
-            out |= {f"{theirs}.{name}_proj.weight": weights[f"{ours}.{name}"] for name in ("gate", "up", "down")}
+            out.update({f"{theirs}.{name}_proj.weight": weights[f"{ours}.{name}"] for name in ("gate", "up", "down")})
     return out
 
 
@@ -94,7 +97,7 @@ def engine(weights: Weights) -> Weights:
         stem = f"model.layers.{layer}"
         for kind, last in (("weight", ""), ("bias", ".bias")):
             out[f"{stem}.self_attn.qkv_proj.{kind}"] = np.concatenate([weights[f"{layer}.{name}{last}"] for name in "qkv"])
-        out |= norms(weights, layer, stem, "input_layernorm", "post_attention_layernorm")
+        out.update(norms(weights, layer, stem, "input_layernorm", "post_attention_layernorm"))
         out[f"{stem}.self_attn.o_proj.weight"] = weights[f"{layer}.o"]
         experts = experts_of(weights, layer)
         if experts:
