@@ -180,6 +180,57 @@ def test_a_module_that_one_side_alone_has_is_seen(tmp_path: Path) -> None:
     assert told.infer_only == ("model.layers.0.mhc.alpha", "model.layers.1.mhc.alpha")
 
 
+def deepseek(names: str) -> Shapes:
+    """Latent attention, a dense layer and one of experts with a shared one, as three frameworks name them."""
+    stem, made = ("decoder.layers.", {}) if names == "megatron" else ("model.layers.", {})
+    attention = {
+        "q_a": ("self_attn.q_a_proj", "self_attention.linear_q_down_proj", (48, HIDDEN)),
+        "kv_a": ("self_attn.kv_a_proj_with_mqa", "self_attention.linear_kv_down_proj", (40, HIDDEN)),
+        "q_a_norm": ("self_attn.q_a_layernorm", "self_attention.q_layernorm", (48,)),
+        "kv_a_norm": ("self_attn.kv_a_layernorm", "self_attention.kv_layernorm", (32,)),
+        "q_b": ("self_attn.q_b_proj", "self_attention.linear_q_up_proj", (192, 48)),
+        "kv_b": ("self_attn.kv_b_proj", "self_attention.linear_kv_up_proj", (224, 32)),
+        "o": ("self_attn.o_proj", "self_attention.linear_proj", (HIDDEN, 112)),
+        "input_norm": ("input_layernorm", "input_layernorm", (HIDDEN,)),
+        "post_norm": ("post_attention_layernorm", "pre_mlp_layernorm", (HIDDEN,)),
+    }
+    for layer in range(2):
+        at = f"{stem}{layer}."
+        for role, (usual, theirs, shape) in attention.items():
+            if names == "engine" and role in ("q_a", "kv_a"):
+                made[at + "self_attn.fused_qkv_a_proj.weight"] = (88, HIDDEN)
+            else:
+                made[at + (theirs if names == "megatron" else usual) + ".weight"] = shape
+        for inside, middle in [("mlp.", 128)] if layer == 0 else [("mlp.shared_experts.", MIDDLE), ("mlp.experts.", 24)]:
+            made.update(feed_forward(names, at + inside, middle, 6 if inside == "mlp.experts." else 0))
+        if layer:
+            made[at + ("mlp.router.weight" if names == "megatron" else "mlp.gate.weight")] = (6, HIDDEN)
+            made[at + ("mlp.router.expert_bias" if names == "megatron" else "mlp.gate.e_score_correction_bias")] = (6,)
+    return made
+
+
+def feed_forward(names: str, stem: str, middle: int, experts: int) -> Shapes:
+    fused, down = (2 * middle, HIDDEN), (HIDDEN, middle)
+    if names == "megatron":
+        numbers = [str(n) for n in range(experts)] or [""]
+        return {stem + f"linear_{name}.weight{n}": shape for n in numbers for name, shape in (("fc1", fused), ("fc2", down))}
+    if names == "engine":
+        stacked = {stem + "w13_weight": (experts, *fused), stem + "w2_weight": (experts, *down)}
+        return stacked if experts else {stem + "gate_up_proj.weight": fused, stem + "down_proj.weight": down}
+    stems = [f"{stem}{n}." for n in range(experts)] or [stem]
+    apart = {"gate": (middle, HIDDEN), "up": (middle, HIDDEN), "down": down}
+    return {f"{one}{name}_proj.weight": shape for one in stems for name, shape in apart.items()}
+
+
+@pytest.mark.parametrize("infer", ["hf", "megatron", "engine"])
+@pytest.mark.parametrize("train", ["hf", "megatron", "engine"])
+def test_latent_attention_and_shared_experts_have_one_structure(tmp_path: Path, train: str, infer: str) -> None:
+    """Projections fused on one side, norms under other names, layers of two kinds."""
+    told = compared(tmp_path, deepseek(train), deepseek(infer))
+    assert differing(told) == {}
+    assert (told.train_only, told.infer_only) == ((), ())
+
+
 # --- sources ---
 
 
@@ -230,11 +281,26 @@ def test_any_json_is_read_or_refused(tmp_path: Path) -> None:
     holds()
 
 
-def test_ranks_that_hold_parts_are_refused_and_copies_are_one(tmp_path: Path) -> None:
-    whole = np.arange(64.0).reshape(8, 8)
-    for name, parts in (("copies", (whole, whole)), ("parts", (whole, whole + 64))):
-        for rank, part in enumerate(parts):
-            dumping.write_unit(tmp_path / name, {"Module.fc.Linear.forward.0": {"parameters": {"weight": dumping.of(part)}}}, rank=rank)
-    assert len(sources.read_side("train", [str(tmp_path / "copies")]).parameters) == 1
-    with pytest.raises(DumpError, match=r"fc\.weight is there twice.*Hand one rank of each side"):
-        sources.read_side("train", [str(tmp_path / "parts")])
+def parts(root: Path, ranks: int, *, alike: bool) -> str:
+    """A dump of one matrix a rank."""
+    for rank in range(ranks):
+        weight = np.arange(64.0).reshape(8, 8) + (0 if alike else 64 * rank)
+        dumping.write_unit(root, {"Module.fc.Linear.forward.0": {"parameters": {"weight": dumping.of(weight)}}}, rank=rank)
+    return str(root)
+
+
+def test_ranks_that_hold_the_same_are_one_and_parts_pair_by_rank(tmp_path: Path) -> None:
+    """One model taken for two shapes, or two parts for one: FSDP gathers on every rank, tensor parallel ranks hold parts."""
+    copies, halves = parts(tmp_path / "copies", 2, alike=True), parts(tmp_path / "halves", 2, alike=False)
+    assert [one.rank for one in sources.read_side("train", [copies]).parameters] == [None]
+    assert [one.rank for one in sources.read_side("train", [halves]).parameters] == [0, 1]
+    assert differing(structure.compare([halves], [halves])) == {}
+    assert len(structure.compare([halves], [halves]).items) == 1
+    with pytest.raises(DumpError, match="train in ranks 0, 1 and infer in one piece, so their parts do not pair"):
+        structure.compare([halves], [copies])
+
+
+def test_two_paths_of_one_side_must_not_contradict_each_other(tmp_path: Path) -> None:
+    lists = [listed(tmp_path, name, {"fc.weight": [rows, 8]}) for name, rows in (("a.json", 4), ("b.json", 6))]
+    with pytest.raises(DumpError, match=r"fc\.weight is there twice, with shape \[4, 8\] and \[6, 8\]"):
+        sources.read_side("infer", lists)

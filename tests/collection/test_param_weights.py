@@ -314,6 +314,35 @@ def test_stale_ends_of_a_fused_matrix_keep_their_place_in_a_flat_parameter(tmp_p
     assert differing(told) == {expected: "small_update" if part in "qv" else "partial"}
 
 
+def test_parts_of_ranks_are_compared_rank_by_rank(tmp_path: Path) -> None:
+    """Tensor parallel on both sides: k of rank 1 alone is stale, and exchanged ranks are seen."""
+    halves = [pairs.model(seed=at) for at in (0, 50)]
+    for name, made_of, builder in (
+        ("train", halves, pairs.megatron),
+        ("infer", halves, pairs.engine),
+        ("stale", [halves[0], {**halves[1], "1.k": moved(halves[1]["1.k"])}], pairs.engine),
+        ("exchanged", halves[::-1], pairs.engine),
+    ):
+        for rank, model in enumerate(made_of):
+            dumping.write_unit(tmp_path / name, entries_of(builder(model)), rank=rank)
+    train, infer, stale, exchanged = (str(tmp_path / name) for name in ("train", "infer", "stale", "exchanged"))
+    assert differing(weights.compare([train], [infer])) == {}
+    told = weights.compare([train], [stale])
+    assert differing(told) == {"rank1.layers.1.k.weight": "small_update"}
+    assert [group["items"] for group in told.groups] == [["rank1.layers.1.k.weight"]]
+    assert "layers.1.o.weight" in differing(weights.compare([train], [exchanged])) or "rank0.layers.1.o.weight" in differing(
+        weights.compare([train], [exchanged])
+    )
+
+
+def entries_of(model: Weights) -> dict:
+    entries: dict = {}
+    for name, value in model.items():
+        path, _, kind = name.rpartition(".")
+        entries.setdefault(f"Module.{path}.Linear.forward.0", {"parameters": {}})["parameters"][kind] = dumping.of(value, "bfloat16")
+    return entries
+
+
 def test_shards_are_read_by_their_index_and_a_missing_one_is_named(tmp_path: Path) -> None:
     """An index that lists a file that was never copied must not make its weights missing in silence."""
     model = pairs.engine(pairs.model())
@@ -344,11 +373,7 @@ def test_a_cut_file_is_named(tmp_path: Path) -> None:
 
 def test_a_file_of_a_dump_that_is_gone_costs_its_own_weight_alone(tmp_path: Path) -> None:
     model = pairs.model(layers=1)
-    entries = {}
-    for name, value in pairs.hf(model).items():
-        path, _, kind = name.rpartition(".")
-        entries.setdefault(f"Module.{path}.Linear.forward.0", {"parameters": {}})["parameters"][kind] = dumping.of(value, "bfloat16")
-    unit = dumping.write_unit(tmp_path / "train", entries)
+    unit = dumping.write_unit(tmp_path / "train", entries_of(pairs.hf(model)))
     file = next((unit / "dump_tensor_data").glob("*o_proj*"))
     file.write_bytes(file.read_bytes()[:300])
     told = weights.compare([str(tmp_path / "train")], [pairs.written(tmp_path / "infer", pairs.engine(model))])

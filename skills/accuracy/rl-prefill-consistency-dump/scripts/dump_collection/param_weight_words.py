@@ -125,8 +125,8 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
         "{side} 的值都是 {levels} 的档位乘以{block}一个的比例，与另一侧的值相近",
     ),
     "weight_partial": (
-        "only these of {count} rows differ, {way}: {rows} ({unequal} of {of} elements, relative distance {rel_l2})",
-        "{count} 行中只有这些不同，{way}：{rows}（{of} 个元素中的 {unequal} 个，相对距离 {rel_l2}）",
+        "only these of {count} {unit} differ, {way}: {rows} ({unequal} of {of} elements, relative distance {rel_l2})",
+        "{count} 个{unit}中只有这些不同，{way}：{rows}（{of} 个元素中的 {unequal} 个，相对距离 {rel_l2}）",
     ),
     "weight_way_small_update": ("as by an optimizer's step", "像优化器的一步"),
     "weight_way_different": ("with no pattern that is known", "没有已知的规律"),
@@ -147,6 +147,7 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
         "{how}；{side} 的这些行是上一个检查点的，{other} 的不是",
     ),
     "weight_rows": ("rows", "行"),
+    "weight_elements": ("elements", "元素"),
     "weight_columns": ("columns", "列"),
     "order_halves": ("both halves exchanged", "前后两半互换"),
     "order_reversed": ("reversed", "倒序"),

@@ -217,7 +217,8 @@ def _by_sum(train: Modules, infer: Modules, in_layer: bool) -> List[Join]:
     used: List[Set[str]] = [set(), set()]
     for one, (wholes, parts) in enumerate(((train, infer), (infer, train))):
         for whole in wholes:
-            free = [name for name in parts if name not in used[1 - one]]
+            columns = total([wholes[whole]], "weight")[2]
+            free = [name for name in parts if name not in used[1 - one] and total([parts[name]], "weight")[2] == columns]
             fits = [
                 some
                 for count in range(2, _MOST_PARTS + 1)

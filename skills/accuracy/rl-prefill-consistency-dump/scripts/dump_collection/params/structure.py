@@ -11,6 +11,7 @@ from . import roles
 from .items import Compared, Item, item, runs, side_of
 from .pairing import Pair, pair_up
 from .places import Piece, place_of
+from .ranks import rank_by_rank
 from .sources import Parameter, Side, read_side
 
 _NUMBERS = re.compile(r"(?<=\.)[0-9]+(?=\.)")
@@ -30,6 +31,10 @@ def compare(train_paths: Sequence[str], infer_paths: Sequence[str]) -> Compared:
 
 def compare_sides(train: Side, infer: Side) -> Compared:
     """The same of two sides that were read."""
+    return rank_by_rank(train, infer, _compare)
+
+
+def _compare(train: Side, infer: Side) -> Compared:
     paired = pair_up(train, infer)
     if paired.flat:
         return _of_flat(train, infer, paired.flat)

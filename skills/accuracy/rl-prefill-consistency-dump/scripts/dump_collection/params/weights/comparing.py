@@ -10,6 +10,7 @@ from dump_collection.params.items import Compared, Item, item, side_of
 from dump_collection.params.pairing import Pair, Paired, pair_up
 from dump_collection.params.places import Piece, place_of
 from dump_collection.params.places import matrix_of as matrix_shape
+from dump_collection.params.ranks import rank_by_rank
 from dump_collection.params.sources import Parameter, Side, read_side
 from dump_collection.params.structure import PADDED_TO, VOCABULARY, is_padded, tied_to
 from dump_collection.wording import word
@@ -44,6 +45,16 @@ def compare_sides(train: Side, infer: Side, previous: Optional[str] = None, kv_g
             raise DumpError(
                 "Cannot compare weights: the %s side gives names and shapes only. Hand a checkpoint, or a dump of tensors." % side.label
             )
+    try:
+        return rank_by_rank(train, infer, lambda mine, theirs: _compare(mine, theirs, previous, kv_groups))
+    except ModuleNotFoundError as error:  # equal weights are compared without
+        raise DumpError(
+            "Cannot say how weights differ: %s is not installed. Run 'python3 -m pip install numpy', or hand lists of names and shapes."
+            % error.name
+        ) from None
+
+
+def _compare(train: Side, infer: Side, previous: Optional[str], kv_groups: Optional[int]) -> Compared:
     files = Files()
     try:
         paired = pair_up(train, infer, likeness_of)

@@ -1,6 +1,6 @@
 """What a difference of two weights is called, in words, and what tells its cause from others."""
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Tuple
 
 from msprobe_files.weight_kinds import Difference
 from msprobe_files.weight_order import Order
@@ -40,7 +40,8 @@ def told(how: Difference) -> Worded:
         rows = [row for start, stop in how.rows[: 2 * _MOST_RUNS] for row in range(start, stop)]
         way = word("weight_way_" + how.within)
         shown = runs(rows)[:_MOST_RUNS] + (["…"] if len(how.rows) > _MOST_RUNS else [])
-        return word("weight_partial", rows=shown, count=len(how.keys[0]), way=way, **sizes)
+        unit = word("weight_rows" if len(how.keys[0]) < how.of else "weight_elements")
+        return word("weight_partial", rows=shown, count=len(how.keys[0]), unit=unit, way=way, **sizes)
     return word("weight_" + how.kind, cosine=_digits(facts["cosine"]), **sizes)
 
 
@@ -70,8 +71,3 @@ def _block(high: Any, wide: Any) -> Worded:
 
 def _digits(number: float) -> float:
     return float("%.6g" % number)
-
-
-def named(names: List[str]) -> List[str]:
-    """The first names of a list, and how many more there are."""
-    return names[:8] + (["… (%d)" % len(names)] if len(names) > 8 else [])
