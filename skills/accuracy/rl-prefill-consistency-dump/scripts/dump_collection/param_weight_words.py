@@ -24,10 +24,14 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
     "outside_layers": ("outside the layers", "层之外"),
     "only_on": ("only {side} has it, {where}", "只有 {side} 有，{where}"),
     "not_recorded": (
-        "{side} has it, {where}; the dump of {other} records none: a module that is not called (vLLM's lm_head) is never dumped. "
-        "Hand {other}'s checkpoint or its named_parameters() as a list",
-        "{side} 有，{where}；{other} 的 dump 没有记录：不被调用的模块（如 vLLM 的 lm_head）从不被 dump。"
-        "请给出 {other} 的检查点，或 named_parameters() 的列表",
+        (
+            "{side} has it, {where}; the dump of {other} records none: a module that is not called (vLLM's lm_head) is never dumped. "
+            "Hand {other}'s checkpoint or its named_parameters() as a list"
+        ),
+        (
+            "{side} 有，{where}；{other} 的 dump 没有记录：不被调用的模块（如 vLLM 的 lm_head）从不被 dump。"
+            "请给出 {other} 的检查点，或 named_parameters() 的列表"
+        ),
     ),
     "flat_elements": ("as many elements, and {left} that pad", "元素个数相同，另有 {left} 个填充"),
     "flat_head": (
@@ -45,8 +49,10 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
         "把 {side} 的行按 q、k、v 依次排好后比较：它按组存放 q、k、v，共 {groups} 组",
     ),
     "misread_group": (
-        "rows of fused qkv in wrong order on {side}: q, k and v stand one after the other, as concatenated, where per-group order is read "
-        "(with a single group of keys both are the same: then waive)",
+        (
+            "rows of fused qkv in wrong order on {side}: naive concatenation of q, k and v where per-group order is read "
+            "(with a single group of keys both are the same: then waive)"
+        ),
         "{side} 的融合 qkv 行顺序不对：q、k、v 依次拼接，而该模块按组读取（若只有一个 KV 组则两者相同，可豁免）",
     ),
     "misread_plain": (
@@ -70,42 +76,65 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
         "{how}; a buffer that training changes and weight syncs may leave out: check that it is sent",
         "{how}；训练会修改、权重同步可能漏掉的 buffer：检查它是否被发送",
     ),
-    "not_in_flat": ("not compared: no flat parameter holds rows of it, and no hole has its size", "未比较：flat 参数里找不到它的行，也没有同样大小的空位"),
+    "not_in_flat": (
+        "not compared: no flat parameter holds rows of it, and no hole has its size",
+        "未比较：flat 参数里找不到它的行，也没有同样大小的空位",
+    ),
     "flat_rest": (
         "{left} of its elements belong to no weight that the other side records (an engine's head is never dumped): not compared",
         "其中 {left} 个元素不属于另一侧记录的任何权重（推理引擎的 lm_head 不会被 dump）：未比较",
     ),
     "unreadable": ("not compared: {why}", "未比较：{why}"),
-    "weight_nonfinite": ("{train} elements on train and {infer} on infer are no finite numbers", "train 有 {train} 个、infer 有 {infer} 个元素不是有限数"),
+    "weight_nonfinite": (
+        "{train} elements on train and {infer} on infer are no finite numbers",
+        "train 有 {train} 个、infer 有 {infer} 个元素不是有限数",
+    ),
     "weight_zeros": ("{side} holds nothing but zeros: as if it was never loaded there", "{side} 全为零：像是从未加载"),
     "weight_one_added": (
         "{side} stores 1 + w, the other side w: equal once 1 is added and rounded as {side} stores it",
         "{side} 存 1 + w，另一侧存 w：加 1 并按 {side} 的存储格式舍入后相等",
     ),
     "weight_rounded": ("{side} holds the other side's values rounded to {format}", "{side} 保存的是另一侧的值舍入到 {format} 的结果"),
-    "weight_cut_off": ("{side} holds the other side's values cut off to {format}, towards zero", "{side} 保存的是另一侧的值向零截断到 {format} 的结果"),
-    "weight_swapped": ("the same {axis} in another order: {order}; {moved} stand elsewhere", "{axis}相同但顺序不同：{order}；{moved} 个不在原位"),
+    "weight_cut_off": (
+        "{side} holds the other side's values cut off to {format}, towards zero",
+        "{side} 保存的是另一侧的值向零截断到 {format} 的结果",
+    ),
+    "weight_swapped": (
+        "the same {axis} in another order: {order}; {moved} stand elsewhere",
+        "{axis}相同但顺序不同：{order}；{moved} 个不在原位",
+    ),
     "weight_exchanged": ("its rows on infer are train's rows of {others}", "它在 infer 侧的行是 train 侧 {others} 的行"),
     "weight_one_ulp": (
         "{unequal} of {of} elements differ, each by one step of {format}: {smaller} smaller and {larger} larger on infer",
         "{of} 个元素中有 {unequal} 个不同，各相差 {format} 的一步：infer 上 {smaller} 个偏小、{larger} 个偏大",
     ),
-    "weight_scaled_whole": ("infer is train times one factor between {low} and {high}", "infer 等于 train 乘以同一系数（介于 {low} 与 {high} 之间）"),
-    "weight_scaled_row": ("infer is train times a factor for each row, from {low} to {high}", "infer 等于 train 乘以每行一个的系数，从 {low} 到 {high}"),
-    "weight_scaled_column": ("infer is train times a factor for each column, from {low} to {high}", "infer 等于 train 乘以每列一个的系数，从 {low} 到 {high}"),
+    "weight_scaled_whole": (
+        "infer is train times one factor between {low} and {high}",
+        "infer 等于 train 乘以同一系数（介于 {low} 与 {high} 之间）",
+    ),
+    "weight_scaled_row": (
+        "infer is train times a factor for each row, from {low} to {high}",
+        "infer 等于 train 乘以每行一个的系数，从 {low} 到 {high}",
+    ),
+    "weight_scaled_column": (
+        "infer is train times a factor for each column, from {low} to {high}",
+        "infer 等于 train 乘以每列一个的系数，从 {low} 到 {high}",
+    ),
     "weight_quantised": (
         "{side} lies on levels of {levels} times one scale for {block}, near the other side's values",
         "{side} 的值都是 {levels} 的档位乘以{block}一个的比例，与另一侧的值相近",
     ),
     "weight_partial": (
-        "only these of {count} rows differ, {way}: {rows} ({unequal} of {of} elements, relative distance {rel_l2})",
-        "{count} 行中只有这些不同，{way}：{rows}（{of} 个元素中的 {unequal} 个，相对距离 {rel_l2}）",
+        "only these of {count} {unit} differ, {way}: {rows} ({unequal} of {of} elements, relative distance {rel_l2})",
+        "{count} 个{unit}中只有这些不同，{way}：{rows}（{of} 个元素中的 {unequal} 个，相对距离 {rel_l2}）",
     ),
     "weight_way_small_update": ("as by an optimizer's step", "像优化器的一步"),
     "weight_way_different": ("with no pattern that is known", "没有已知的规律"),
     "weight_small_update": (
-        "{unequal} of {of} elements moved a little, wherever a step of that size shows (relative distance {rel_l2}, cosine {cosine}): "
-        "it looks like another optimizer step",
+        (
+            "{unequal} of {of} elements moved a little, wherever a step of that size shows (relative distance {rel_l2}, cosine {cosine}): "
+            "it looks like another optimizer step"
+        ),
         "{of} 个元素中有 {unequal} 个略有移动，凡该步长能显出的地方都动了（相对距离 {rel_l2}，余弦 {cosine}）：像是差了优化器的一步",
     ),
     "weight_different": (
@@ -113,15 +142,25 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
         "{of} 个元素中有 {unequal} 个不同，没有已知的规律（相对距离 {rel_l2}，余弦 {cosine}）",
     ),
     "weight_stale": ("{side} equals the previous checkpoint, {other} does not", "{side} 等于上一个检查点，{other} 不等"),
-    "weight_rows_stale": ("{how}; these rows of {side} are the previous checkpoint's, {other}'s are not", "{how}；{side} 的这些行是上一个检查点的，{other} 的不是"),
+    "weight_rows_stale": (
+        "{how}; these rows of {side} are the previous checkpoint's, {other}'s are not",
+        "{how}；{side} 的这些行是上一个检查点的，{other} 的不是",
+    ),
     "weight_rows": ("rows", "行"),
+    "weight_elements": ("elements", "元素"),
     "weight_columns": ("columns", "列"),
     "order_halves": ("both halves exchanged", "前后两半互换"),
     "order_reversed": ("reversed", "倒序"),
     "order_blocks": ("blocks of {block} rows moved", "以 {block} 行为一块移动"),
     "order_any": ("single rows moved", "逐行移动"),
-    "order_interleaved": ("interleaved, {block} of each of {parts} parts in turn within {within}", "交错排列：每 {within} 行内 {parts} 部分轮流各取 {block} 行"),
-    "order_deinterleaved": ("taken apart, from {block} of each of {parts} parts in turn within {within}", "由交错改为分开：原为每 {within} 行内 {parts} 部分轮流各取 {block} 行"),
+    "order_interleaved": (
+        "interleaved, {block} of each of {parts} parts in turn within {within}",
+        "交错排列：每 {within} 行内 {parts} 部分轮流各取 {block} 行",
+    ),
+    "order_deinterleaved": (
+        "taken apart, from {block} of each of {parts} parts in turn within {within}",
+        "由交错改为分开：原为每 {within} 行内 {parts} 部分轮流各取 {block} 行",
+    ),
     "block_row": ("each row", "每行"),
     "block_whole": ("the whole", "整个矩阵"),
     "block_of_both": ("each block of {high} × {wide}", "每个 {high} × {wide} 块"),
@@ -146,4 +185,4 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
     "impact_weights": ("the two sides do not compute with the same weights", "两侧计算用的权重不同"),
     "impact_router": ("other experts may be chosen for a token", "同一 token 可能选到不同的专家"),
     "impact_unread": ("whether they are equal is not known", "是否相等未知"),
-}  # fmt: skip
+}

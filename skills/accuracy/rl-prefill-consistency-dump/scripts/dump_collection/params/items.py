@@ -22,7 +22,13 @@ def side_of(keys: Sequence[str], value: Any) -> Dict[str, Any]:
 
 
 def item(
-    canonical: str, train: Dict[str, Any], infer: Dict[str, Any], status: str, priority: str, kind: Optional[str], note: Optional[Dict[str, Any]]
+    canonical: str,
+    train: Dict[str, Any],
+    infer: Dict[str, Any],
+    status: str,
+    priority: str,
+    kind: Optional[str],
+    note: Optional[Dict[str, Any]],
 ) -> Item:
     """An item as contracts have it; ``note`` worded, written as its English text."""
     return {

@@ -45,7 +45,9 @@ def pair_layers(train: Sequence[Layer], infer: Sequence[Layer]) -> List[Tuple[Op
             pairs += list(zip(left, right))
             continue
         by_number = [{layer.number: layer for layer in side} for side in (left, right)]
-        pairs += [(by_number[0].get(number), by_number[1].get(number)) for number in sorted({*numbers[0], *numbers[1]}, key=lambda n: n or 0)]
+        pairs += [
+            (by_number[0].get(number), by_number[1].get(number)) for number in sorted({*numbers[0], *numbers[1]}, key=lambda n: n or 0)
+        ]
     return pairs
 
 
@@ -93,7 +95,13 @@ def join(train: Modules, infer: Modules, in_layer: bool, likeness: Optional[Like
                 for name in names:
                     del modules[name]
 
-    take([Join(roles.role_of(name, in_layer), (name,), (name,), "name") for name in left if name in right and _fits([left[name]], [right[name]])])
+    take(
+        [
+            Join(roles.role_of(name, in_layer), (name,), (name,), "name")
+            for name in left
+            if name in right and _fits([left[name]], [right[name]])
+        ]
+    )
     by_role = _by_role(left, right, in_layer)
     take([one for one in by_role if _fits([left[name] for name in one.train], [right[name] for name in one.infer])])
     if likeness is not None:
@@ -131,7 +139,13 @@ def _by_role(train: Modules, infer: Modules, in_layer: bool) -> List[Join]:
     """Modules whose usual roles hold the same parts: q, k and v against qkv."""
     owners: List[Dict[str, str]] = []
     for modules in (train, infer):
-        parts = [(part, name) for name in modules for role in [roles.role_of(name, in_layer)] if role is not None for part in roles.parts_of(role)]
+        parts = [
+            (part, name)
+            for name in modules
+            for role in [roles.role_of(name, in_layer)]
+            if role is not None
+            for part in roles.parts_of(role)
+        ]
         often = Counter(part for part, _ in parts)
         owners.append({part: name for part, name in parts if often[part] == 1})  # two modules of one role: names do not tell them apart
     found: List[Join] = []
@@ -203,9 +217,13 @@ def _by_sum(train: Modules, infer: Modules, in_layer: bool) -> List[Join]:
     used: List[Set[str]] = [set(), set()]
     for one, (wholes, parts) in enumerate(((train, infer), (infer, train))):
         for whole in wholes:
-            free = [name for name in parts if name not in used[1 - one]]
+            columns = total([wholes[whole]], "weight")[2]
+            free = [name for name in parts if name not in used[1 - one] and total([parts[name]], "weight")[2] == columns]
             fits = [
-                some for count in range(2, _MOST_PARTS + 1) for some in combinations(free, count) if _fits([parts[name] for name in some], [wholes[whole]])
+                some
+                for count in range(2, _MOST_PARTS + 1)
+                for some in combinations(free, count)
+                if _fits([parts[name] for name in some], [wholes[whole]])
             ]
             if len(fits) == 1 and whole not in used[one]:
                 used[one].add(whole)

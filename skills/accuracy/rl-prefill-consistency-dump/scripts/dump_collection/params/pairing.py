@@ -61,11 +61,15 @@ def pair_up(train: Side, infer: Side, likeness: Optional[LikenessOf] = None) -> 
         for lacking, layer, into in ((found.train_only, left, only[0]), (found.infer_only, right, only[1])):
             into += [piece.parameter for name in lacking for pieces in layer.modules[name].values() for _, piece in pieces]
         _bias_of_one(found, left, right, only)
-    return Paired(tuple(pairs), *(tuple(dict.fromkeys(one)) for one in only), flat)
+    return Paired(tuple(pairs), tuple(dict.fromkeys(only[0])), tuple(dict.fromkeys(only[1])), flat)
 
 
 def _signature(modules: Modules) -> Tuple[object, ...]:
-    return tuple((name, kind, len(pieces), pieces[0][1].rows, pieces[0][1].columns) for name, kinds in modules.items() for kind, pieces in kinds.items())
+    return tuple(
+        (name, kind, len(pieces), pieces[0][1].rows, pieces[0][1].columns)
+        for name, kinds in modules.items()
+        for kind, pieces in kinds.items()
+    )
 
 
 def _main_stack(layers: Sequence[Layer]) -> str:

@@ -51,7 +51,9 @@ _OUTSIDE = _table(
 READS_BY_GROUP = re.compile(r"(linear_qkv|query_key_value)$")
 READS_SIDE_BY_SIDE = re.compile(r"(qkv_proj|c_attn|W_pack|Wqkv)$")
 # What a side makes anew when it starts, or keeps for itself: no weight that one side must have because the other has it.
-MADE_ANEW = re.compile(r"(inv_freq|cos_sin_cache|cos_cached|sin_cached|_extra_state|[kv]_scale|[qp]rob_scale|\bw_[kv]c|masked_bias|position_ids)$")
+MADE_ANEW = re.compile(
+    r"(inv_freq|cos_sin_cache|cos_cached|sin_cached|_extra_state|[kv]_scale|[qp]rob_scale|\bw_[kv]c|masked_bias|position_ids)$"
+)
 # Layers that predict further tokens: a prefill of the model itself does not run them.
 _NEXT_TOKENS = re.compile(r"(^|\.)(mtp|nextn|enorm|hnorm|eh_proj|shared_head)(\.|$)")
 _SHARED = re.compile(r"shared_experts?\b")

@@ -19,6 +19,7 @@ class Parameter(NamedTuple):
     """A parameter of a built model. ``name``: as ``named_parameters()`` has it, wrappers left out.
 
     ``place``: where a checkpoint holds its elements; ``file``: the .pt of a dump. None, None: only its shape is known.
+    ``rank``: of which it is a part, where ranks hold parts.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Parameter(NamedTuple):
     dtype: Optional[str]
     place: Optional[PtTensor] = None
     file: Optional[str] = None
+    rank: Optional[int] = None
 
 
 class Side(NamedTuple):
@@ -42,22 +44,29 @@ class Side(NamedTuple):
 
 
 def read_side(label: str, paths: Sequence[str]) -> Side:
-    """The parameters below some paths. Raises DumpError where a path is none of the three, or two of them contradict each other."""
-    found: Dict[str, Parameter] = {}
-    whole = True
+    """The parameters below some paths, once where all ranks hold the same; else those of each rank.
+
+    Raises DumpError where a path is none of the three, or two of them contradict each other.
+    """
+    found: Dict[Tuple[str, Optional[int]], Parameter] = {}
+    first: Dict[str, Parameter] = {}
+    whole, in_parts = True, False
     for path in paths:
         recorded, one_by_one = _read(path)
         whole = whole and not recorded
-        for parameter in one_by_one:
-            before = found.setdefault(parameter.name, parameter)
-            if before is not parameter and not _equal(before, parameter):
+        for one in one_by_one:
+            before = first.setdefault(one.name, one)
+            again = found.setdefault((one.name, one.rank), one)
+            if again is not one and not _equal(again, one):
                 raise DumpError(
-                    "Cannot use the %s side's weights: %s is there twice, with shape %s and %s or other values (ranks that hold parts?). "
-                    "Hand one rank of each side, or a checkpoint." % (label, parameter.name, list(before.shape), list(parameter.shape))
+                    "Cannot use the %s side's weights: %s is there twice, with shape %s and %s or other values. "
+                    "Hand one dump or checkpoint of that side." % (label, one.name, list(again.shape), list(one.shape))
                 )
+            in_parts = in_parts or (before is not one and again is one and not _equal(before, one))
     if not found:
         raise DumpError("Cannot compare the %s side's weights: no parameter is recorded in %s. Hand its checkpoint." % (label, paths[0]))
-    return Side(label, tuple(found.values()), whole)
+    kept = found.values() if in_parts else (one._replace(rank=None) for one in first.values())
+    return Side(label, tuple(kept), whole)
 
 
 def located(parameter: Parameter) -> PtTensor:
@@ -86,7 +95,9 @@ def _read(path: str) -> Tuple[bool, Iterator[Parameter]]:
         return True, _of_dump(path)
     if not folder:
         return False, _of_file(path)
-    if any(file.endswith(_TENSOR_FILES) or file.endswith(".index.json") for file in os.listdir(path)) and "dump.json" not in os.listdir(path):
+    if any(file.endswith(_TENSOR_FILES) or file.endswith(".index.json") for file in os.listdir(path)) and "dump.json" not in os.listdir(
+        path
+    ):
         return False, _of_checkpoint(path)
     return True, _of_dump(path)
 
@@ -174,5 +185,5 @@ def _recorded(unit: Unit, name: str, record: Record) -> Parameter:
     file = units.tensor_path(unit, record) if record.file is not None else None
     if record.shape is None and file is not None:
         header = pt_archive.read_header(file)
-        return Parameter(name, header.shape, header.dtype, file=file)
-    return Parameter(name, record.shape or (), record.dtype, file=file)
+        return Parameter(name, header.shape, header.dtype, file=file, rank=unit.place.rank)
+    return Parameter(name, record.shape or (), record.dtype, file=file, rank=unit.place.rank)

@@ -9,8 +9,9 @@ from dump_collection.wording import word
 
 from . import roles
 from .items import Compared, Item, item, runs, side_of
-from .pairing import Pair, Paired, pair_up
+from .pairing import Pair, pair_up
 from .places import Piece, place_of
+from .ranks import rank_by_rank
 from .sources import Parameter, Side, read_side
 
 _NUMBERS = re.compile(r"(?<=\.)[0-9]+(?=\.)")
@@ -30,6 +31,10 @@ def compare(train_paths: Sequence[str], infer_paths: Sequence[str]) -> Compared:
 
 def compare_sides(train: Side, infer: Side) -> Compared:
     """The same of two sides that were read."""
+    return rank_by_rank(train, infer, _compare)
+
+
+def _compare(train: Side, infer: Side) -> Compared:
     paired = pair_up(train, infer)
     if paired.flat:
         return _of_flat(train, infer, paired.flat)
@@ -50,12 +55,16 @@ def is_padded(pair: Pair) -> bool:
     return pair.role in VOCABULARY and len(columns) == 1 and padded
 
 
-def tied_to(lacking: Parameter, side: Side, other: Side) -> Optional[Parameter]:
+def tied_to(lacking: Parameter, other: Side) -> Optional[Parameter]:
     """The other side's embedding, where a side's head has no partner and could be it."""
     place = place_of(lacking.name)
     if place.layer is not None or roles.role_of(place.module, False) != "lm_head" or place.kind != "weight":
         return None
-    found = [one for one in other.parameters if place_of(one.name).layer is None and roles.role_of(place_of(one.name).module, False) == "embedding"]
+    found = [
+        one
+        for one in other.parameters
+        if place_of(one.name).layer is None and roles.role_of(place_of(one.name).module, False) == "embedding"
+    ]
     if len(found) != 1 or len(found[0].shape) != 2 or found[0].shape[1:] != lacking.shape[1:]:
         return None
     piece = [Piece(one, 0, one.shape[0], one.shape[1]) for one in (lacking, found[0])]
@@ -128,7 +137,7 @@ def _of_one_side(lacking: Sequence[Parameter], side: Side, other: Side) -> List[
 
 def _lacking(name: str, found: Sequence[Parameter], side: Side, other: Side) -> _Only:
     here = side_of([name], list(found[0].shape))
-    tied = tied_to(found[0], side, other)
+    tied = tied_to(found[0], other)
     there = side_of([tied.name] if tied is not None else [], list(tied.shape) if tied is not None else None)
     train, infer = (here, there) if side.label == "train" else (there, here)
     names = [one.name for one in found]
@@ -141,7 +150,11 @@ def _lacking(name: str, found: Sequence[Parameter], side: Side, other: Side) -> 
         return _Only(item(name, train, infer, "MISSING_SIDE", "no_effect", "predicts_further", word("predicts_further")), names)
     numbers = [layer for layer in (place_of(one).layer for one in names) if layer is not None]
     where = word("in_layers", layers=runs(sorted(set(numbers)))) if numbers else word("outside_layers")
-    note = word("only_on", side=side.label, where=where) if other.whole else word("not_recorded", side=side.label, other=other.label, where=where)
+    note = (
+        word("only_on", side=side.label, where=where)
+        if other.whole
+        else word("not_recorded", side=side.label, other=other.label, where=where)
+    )
     return _Only(item(name, train, infer, "MISSING_SIDE", "structure", "one_side", note), names)
 
 

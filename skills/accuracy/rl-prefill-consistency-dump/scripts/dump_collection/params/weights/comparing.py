@@ -1,19 +1,20 @@
 """The weights of both sides compared: equal, or different in which way, and from which cause."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from msprobe_files.errors import DumpError
 from msprobe_files.weight_kinds import Difference, difference
 
+from dump_collection.params import roles
+from dump_collection.params.items import Compared, Item, item, side_of
+from dump_collection.params.pairing import Pair, Paired, pair_up
+from dump_collection.params.places import Piece, place_of
+from dump_collection.params.places import matrix_of as matrix_shape
+from dump_collection.params.ranks import rank_by_rank
+from dump_collection.params.sources import Parameter, Side, read_side
+from dump_collection.params.structure import PADDED_TO, VOCABULARY, is_padded, tied_to
 from dump_collection.wording import word
 
-from .. import roles
-from ..items import Compared, Item, item, side_of
-from ..pairing import Pair, Paired, pair_up
-from ..places import Piece, place_of
-from ..places import matrix_of as matrix_shape
-from ..sources import Parameter, Side, read_side
-from ..structure import PADDED_TO, VOCABULARY, is_padded, tied_to
 from .contents import likeness_of
 from .exchanges import exchanged
 from .flat import unflattened
@@ -25,11 +26,14 @@ from .previous import stale_sides
 from .told import told
 
 
-def compare(train_paths: Sequence[str], infer_paths: Sequence[str], previous: Optional[str] = None, kv_groups: Optional[int] = None) -> Compared:
+def compare(
+    train_paths: Sequence[str], infer_paths: Sequence[str], previous: Optional[str] = None, kv_groups: Optional[int] = None
+) -> Compared:
     """Compare the values of two built models' weights, whatever their layouts.
 
     Paths: checkpoints or dumps.  ``previous``: an earlier checkpoint, which alone proves that a weight is stale.  ``kv_groups``: how many
-    heads of keys the model has, where it is known.  Raises DumpError where a path holds no values, or a checkpoint's file is missing or cut.
+    heads of keys the model has, where it is known.  Raises DumpError where a path holds no values, or a file of a checkpoint is
+    missing or cut.
     """
     return compare_sides(read_side("train", train_paths), read_side("infer", infer_paths), previous, kv_groups)
 
@@ -38,7 +42,19 @@ def compare_sides(train: Side, infer: Side, previous: Optional[str] = None, kv_g
     """The same of two sides that were read."""
     for side in (train, infer):
         if not side.valued:
-            raise DumpError("Cannot compare weights: the %s side gives names and shapes only. Hand a checkpoint, or a dump of tensors." % side.label)
+            raise DumpError(
+                "Cannot compare weights: the %s side gives names and shapes only. Hand a checkpoint, or a dump of tensors." % side.label
+            )
+    try:
+        return rank_by_rank(train, infer, lambda mine, theirs: _compare(mine, theirs, previous, kv_groups))
+    except ModuleNotFoundError as error:  # equal weights are compared without
+        raise DumpError(
+            "Cannot say how weights differ: %s is not installed. Run 'python3 -m pip install numpy', or hand lists of names and shapes."
+            % error.name
+        ) from None
+
+
+def _compare(train: Side, infer: Side, previous: Optional[str], kv_groups: Optional[int]) -> Compared:
     files = Files()
     try:
         paired = pair_up(train, infer, likeness_of)
@@ -114,7 +130,18 @@ def _of_flat(paired: Paired, train: Side) -> List[Found]:
             piece = Piece(one, 0, *matrix_shape(one.shape))
             keys = ([one.name], []) if side == "train" else ([], [one.name])
             pair = Pair(one.name, None, place_of(one.name).layer, None, (piece,), (piece,), (), True)
-            found.append(Found(one.name, pair, keys, (str(one.dtype),) * 2, (piece.rows, piece.columns), "MISSING_SIDE", "unreadable", word("not_in_flat", side=side)))
+            found.append(
+                Found(
+                    one.name,
+                    pair,
+                    keys,
+                    (str(one.dtype),) * 2,
+                    (piece.rows, piece.columns),
+                    "MISSING_SIDE",
+                    "unreadable",
+                    word("not_in_flat", side=side),
+                )
+            )
     for one in paired.flat:
         held = [piece for pair in paired.pairs for side in (pair.train, pair.infer) for piece in side if piece.parameter is one]
         left = one.shape[0] - sum(piece.rows * piece.columns for piece in held)
@@ -122,7 +149,9 @@ def _of_flat(paired: Paired, train: Side) -> List[Found]:
             piece = Piece(one, 0, left, 1)
             pair = Pair(one.name, None, place_of(one.name).layer, None, (piece,), (piece,), (), True)
             keys = ([one.name], []) if one in train.parameters else ([], [one.name])
-            found.append(Found(one.name, pair, keys, (str(one.dtype),) * 2, (left, 1), "MISSING_SIDE", "one_side", word("flat_rest", left=left)))
+            found.append(
+                Found(one.name, pair, keys, (str(one.dtype),) * 2, (left, 1), "MISSING_SIDE", "one_side", word("flat_rest", left=left))
+            )
     return found
 
 
@@ -134,7 +163,7 @@ def _of_heads(files: Files, paired: Paired, train: Side, infer: Side) -> List[Fo
     found = []
     for lacking, side, other in ((paired.train_only, train, infer), (paired.infer_only, infer, train)):
         for one in lacking:
-            embedding = tied_to(one, side, other)
+            embedding = tied_to(one, other)
             if embedding is not None:
                 sides = (one, embedding) if side is train else (embedding, one)
                 found.append(_of_head(files, sides, side, other))
@@ -220,4 +249,6 @@ def _item(name: str, one: Found, experts: int = 0) -> Item:
         value: Dict[str, Any] = {"dtype": dtype, "shape": [one.size[0]] if one.size[1] == 1 else list(one.size)}
         sides.append(side_of(keys, {**value, "experts": experts} if experts else value))
     no_value = roles.MADE_ANEW.search((one.keys[0] or one.keys[1])[0]) is not None and one.status != "EXACT"
-    return item(name, sides[0], sides[1], one.status, "no_effect" if no_value and one.kind == "unreadable" else "weight", one.kind, one.note)
+    return item(
+        name, sides[0], sides[1], one.status, "no_effect" if no_value and one.kind == "unreadable" else "weight", one.kind, one.note
+    )

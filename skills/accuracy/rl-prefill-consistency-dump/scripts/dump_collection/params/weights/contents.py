@@ -6,8 +6,9 @@ from msprobe_files.errors import DumpError
 from msprobe_files.weight_grids import rounded
 from msprobe_files.weight_walk import row_keys
 
-from ..joining import Likeness
-from ..places import Layer
+from dump_collection.params.joining import Likeness
+from dump_collection.params.places import Layer
+
 from .matrices import Files, Matrix, matrix_of, read, strided
 from .values import numbers
 

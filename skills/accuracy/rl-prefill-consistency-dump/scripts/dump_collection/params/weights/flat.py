@@ -9,10 +9,11 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from msprobe_files.weight_grids import rounded
 
-from .. import roles
-from ..pairing import Pair, Paired
-from ..places import FLAT, Piece, Place, matrix_of, place_of
-from ..sources import Parameter, Side
+from dump_collection.params import roles
+from dump_collection.params.pairing import Pair, Paired
+from dump_collection.params.places import FLAT, Piece, Place, matrix_of, place_of
+from dump_collection.params.sources import Parameter, Side
+
 from .matrices import Files, Matrix, read
 from .matrices import matrix_of as laid
 
@@ -20,6 +21,7 @@ _BLOCK = 1 << 20  # elements searched at once
 _HEAD = 4  # elements of a window that are looked for first
 _WINDOW = 16
 _WINDOWS = 128  # of a weight, at most
+_NOWHERE = -1
 
 
 class Stretch(NamedTuple):
@@ -88,8 +90,9 @@ def _placed(files: Files, flat: Parameter, pieces: Sequence[Piece]) -> List[List
     sought = [_Sought(files, piece) for piece in pieces]
     votes = _search(files, whole, sought)
     placed = [one.stretches(files, whole, found) for one, found in zip(sought, votes)]
+    _fill_gaps(placed, size)
     _fill(placed, pieces, size)
-    return placed
+    return [_merged(stretches) for stretches in placed]
 
 
 class _Sought:
@@ -111,36 +114,75 @@ class _Sought:
         return _codes(files, self.matrix, start, stop)
 
     def stretches(self, files: Files, flat: Matrix, found: Sequence[Tuple[int, int]]) -> List[Stretch]:
-        """Found windows as stretches of one beginning each; the row where one ends and the next begins is looked for."""
+        """Found windows as stretches of one beginning each, as far as rows bear it out; what lies between two of them has no place yet."""
         begins = Counter(at - start for start, at in found)
         usual = {begin for begin, votes in begins.items() if votes > 1 or len(self.starts) == 1}
         made: List[Stretch] = []
         for start, at in sorted(found):
-            begin = at - start
-            if begin not in usual:
+            if at - start not in usual:
                 continue
-            if made and made[-1].at - made[-1].start == begin:
+            if made and made[-1].at - made[-1].start == at - start:
                 made[-1] = made[-1]._replace(stop=start + self.width)
             else:
-                edge = self._edge(files, flat, made[-1], start, begin) if made else 0
-                if made:
-                    made[-1] = made[-1]._replace(stop=edge)
-                made.append(Stretch(edge, start + self.width, begin + edge))
-        if made:
-            made[-1] = made[-1]._replace(stop=self.size)
-        inside = all(one.at >= 0 and one.at + one.stop - one.start <= flat.rows and one.stop > one.start for one in made)
-        return made if inside else []
+                made.append(Stretch(start, start + self.width, at))
+        grown: List[Stretch] = []
+        for index, one in enumerate(made):
+            limits = grown[-1].stop if grown else 0, made[index + 1].start if index + 1 < len(made) else self.size
+            grown.append(self._grown(files, flat, one, *limits))
+        return _with_gaps(grown, self.size) if grown else []
 
-    def _edge(self, files: Files, flat: Matrix, before: Stretch, start: int, begin: int) -> int:
-        """The first row from which on the next stretch's beginning holds, going back from a window that it holds for."""
-        edge = start
-        while edge - self.columns >= before.stop - self.width:
-            row = edge - self.columns
-            count = min(self.columns, self.size - row)
-            if begin + row < 0 or (self.codes(files, row, row + count) != _codes(files, flat, begin + row, begin + row + count)).any():
-                break
-            edge = row
-        return edge
+    def _grown(self, files: Files, flat: Matrix, one: Stretch, least: int, most: int) -> Stretch:
+        """A stretch with the whole rows before and after it that the flat parameter holds there, too."""
+        begin, step = one.at - one.start, self.columns
+        start = one.start
+        while start - step >= least and self._alike(files, flat, start - step, start, begin):
+            start -= step
+        stop = -(-one.stop // step) * step
+        while stop + step <= most and self._alike(files, flat, stop, stop + step, begin):
+            stop += step
+        return Stretch(start, stop, begin + start)
+
+    def _alike(self, files: Files, flat: Matrix, start: int, stop: int, begin: int) -> bool:
+        inside = begin + start >= 0 and begin + stop <= flat.rows
+        return inside and bool((self.codes(files, start, stop) == _codes(files, flat, begin + start, begin + stop)).all())
+
+
+def _with_gaps(stretches: Sequence[Stretch], size: int) -> List[Stretch]:
+    """The stretches, and what is between, before and after them as stretches without a place."""
+    made, done = [], 0
+    for one in stretches:
+        made += [Stretch(done, one.start, _NOWHERE)] if one.start > done else []
+        made.append(one)
+        done = one.stop
+    return made + ([Stretch(done, size, _NOWHERE)] if done < size else [])
+
+
+def _fill_gaps(placed: List[List[Stretch]], size: int) -> None:
+    """Put gaps where a neighbour goes on, if nothing else lies there, else into the one hole of their size."""
+    for stretches in placed:
+        for at, one in enumerate(stretches):
+            if one.at != _NOWHERE:
+                continue
+            length, holes = one.stop - one.start, _holes(placed, size)
+            ahead = [stretches[at - 1].at + stretches[at - 1].stop - stretches[at - 1].start] if at and stretches[at - 1].at >= 0 else []
+            behind = [stretches[at + 1].at - length] if at + 1 < len(stretches) and stretches[at + 1].at >= 0 else []
+            free = [place for place in ahead + behind if any(start <= place and place + length <= stop for start, stop in holes)]
+            exact = [start for start, stop in holes if stop - start == length]
+            if free or len(exact) == 1:
+                stretches[at] = one._replace(at=free[0] if free else exact[0])
+
+
+def _merged(stretches: Sequence[Stretch]) -> List[Stretch]:
+    """Stretches that go on in the flat parameter as one; nothing where one of them has no place."""
+    made: List[Stretch] = []
+    for one in stretches:
+        if one.at == _NOWHERE:
+            return []
+        if made and made[-1].at + made[-1].stop - made[-1].start == one.at:
+            made[-1] = made[-1]._replace(stop=one.stop)
+        else:
+            made.append(one)
+    return made
 
 
 def _codes(files: Files, matrix: Matrix, start: int, stop: int) -> Any:
@@ -206,7 +248,7 @@ def _split(holes: Sequence[Tuple[int, int]], wanted: int, columns: int) -> Optio
 
 
 def _holes(placed: Sequence[Sequence[Stretch]], size: int) -> List[Tuple[int, int]]:
-    taken = sorted((one.at, one.at + one.stop - one.start) for stretches in placed for one in stretches)
+    taken = sorted((one.at, one.at + one.stop - one.start) for stretches in placed for one in stretches if one.at != _NOWHERE)
     holes, end = [], 0
     for start, stop in [*taken, (size, size)]:
         if start > end:

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from msprobe_files.weight_kinds import Difference
 
-from ..pairing import Pair
+from dump_collection.params.pairing import Pair
 
 
 class Found(NamedTuple):

@@ -2,11 +2,10 @@
 
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
+from dump_collection.params.items import runs
+from dump_collection.params.structure import general
 from dump_collection.wording import word
 
-from .. import roles
-from ..items import runs
-from ..structure import general
 from .found import Found
 from .told import cause_of
 
@@ -19,7 +18,7 @@ Group = Dict[str, Any]
 def grouped(found: Sequence[Found]) -> Tuple[Group, ...]:
     """The weights that differ, those of one cause together, in the order of the first of each.
 
-    One cause: everything that was compared differs in one way, or places that differ in one way in the same layers.
+    One cause: everything that was compared differs in one way, or places that differ in one way in the same layers, or throughout.
     """
     differing = [one for one in found if one.status != "EXACT" and one.note is not None]
     compared = [one for one in found if one.status in ("EXACT", "DIFF")]
@@ -29,11 +28,14 @@ def grouped(found: Sequence[Found]) -> Tuple[Group, ...]:
     layers: Dict[Tuple[Any, ...], Set[Optional[int]]] = {}
     for one in differing:
         layers.setdefault((general(one.name), causes[one.name]), set()).add(one.pair.layer)
+    every = {one.pair.layer for one in compared} - {None}
     groups: Dict[Any, List[Found]] = {}
     for one in differing:
         place = general(one.name)
         alone = place if one.kind in _OF_ONE_PLACE and causes[one.name][1] not in _TOLD else ""
-        groups.setdefault((causes[one.name], alone, frozenset(layers[place, causes[one.name]])), []).append(one)
+        where = layers[place, causes[one.name]]
+        # In all layers and outside of them: throughout.
+        groups.setdefault((causes[one.name], alone, frozenset(where - {None} if where != every else ())), []).append(one)
     return tuple(_group(some, _which(some)) for some in groups.values())
 
 
@@ -46,7 +48,11 @@ def _group(found: Sequence[Found], what: Dict[str, Any]) -> Group:
     told = found[0].note
     assert told is not None
     exchanged = told["kind"] == "weight_exchanged"
-    how = told if len(found) == 1 or told["kind"] in _TOLD and not exchanged else word("kind_%s" % ("exchanged" if exchanged else found[0].kind))
+    how = (
+        told
+        if len(found) == 1 or (told["kind"] in _TOLD and not exchanged)
+        else word("kind_%s" % ("exchanged" if exchanged else found[0].kind))
+    )
     router = any(str(one.pair.role).startswith("router") for one in found)
     impact = "impact_router" if router else "impact_unread" if found[0].status == "MISSING_SIDE" else "impact_weights"
     return {"items": [one.name for one in found], "cause": word("weights_so", what=what, how=how), "impact": word(impact)}

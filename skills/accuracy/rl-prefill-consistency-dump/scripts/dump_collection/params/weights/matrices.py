@@ -8,8 +8,9 @@ from msprobe_files.errors import DumpError
 from msprobe_files.pt_archive import PtTensor
 from msprobe_files.weight_walk import Weight
 
-from ..places import Piece
-from ..sources import located
+from dump_collection.params.places import Piece
+from dump_collection.params.sources import located
+
 from .values import numbers, raw_type
 
 _BLOCK = 1 << 18  # bytes
@@ -68,7 +69,9 @@ class Files:
             while done < len(into):
                 count = file.readinto(into[done:])  # type: ignore[attr-defined]
                 if not count:
-                    raise DumpError("Cannot read %s: it ends %d bytes before its data does. Copy it again." % (os.path.basename(path), len(into) - done))
+                    raise DumpError(
+                        "Cannot read %s: it ends %d bytes before its data does. Copy it again." % (os.path.basename(path), len(into) - done)
+                    )
                 done += count
         except OSError as error:
             raise DumpError("Cannot read %s: %s. Check the file." % (os.path.basename(path), error.strerror or error)) from None
@@ -116,7 +119,7 @@ def matrix_of(pieces: Sequence[Piece]) -> Matrix:
     if len(dtypes) > 1:
         shown = ", ".join(piece.parameter.name for piece in pieces)
         raise DumpError("Cannot compare %s as one matrix: they are of %s. Save them in one format." % (shown, " and ".join(sorted(dtypes))))
-    (dtype, item), = dtypes.items()
+    ((dtype, item),) = dtypes.items()
     return Matrix(dtype, item, sum(piece.rows for piece in pieces), pieces[0].columns, tuple(runs))
 
 

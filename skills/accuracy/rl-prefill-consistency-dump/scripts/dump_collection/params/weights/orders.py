@@ -5,9 +5,10 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from msprobe_files.weight_order import per_group, permutation
 
-from .. import roles
-from ..pairing import Pair
-from ..places import Piece
+from dump_collection.params import roles
+from dump_collection.params.pairing import Pair
+from dump_collection.params.places import Piece
+
 from .contents import keys_of
 from .matrices import Matrix
 
@@ -104,7 +105,7 @@ def misread(order: Order, pair: Pair, groups: Optional[int]) -> Optional[Tuple[s
     Only where the names say how both sides read.  ``groups``: of the model, where it is known.
     """
     reads = [_reads(side) for side in (pair.train, pair.infer)]
-    if None in reads or order.groups == 1 and groups == 1:
+    if None in reads or (order.groups == 1 and groups == 1):
         return None
     expected = "" if reads[0] == reads[1] else "train" if reads[0] == "group" else "infer"
     if order.side == expected:

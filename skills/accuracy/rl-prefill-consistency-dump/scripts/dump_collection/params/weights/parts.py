@@ -2,12 +2,12 @@
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from dump_collection.params import roles
+from dump_collection.params.pairing import Pair
+from dump_collection.params.places import Piece
+from dump_collection.params.structure import general, is_padded
 from dump_collection.wording import word
 
-from .. import roles
-from ..pairing import Pair
-from ..places import Piece
-from ..structure import general, is_padded
 from .matrices import Files, Matrix, matrix_of, picked, rows_of
 from .orders import ALIKE, Order, found_order, misread, stretches
 
@@ -24,11 +24,6 @@ class Part(NamedTuple):
     keys: Tuple[List[str], List[str]]
     note: Optional[Dict[str, Any]]
     misread: Optional[Tuple[str, str]] = None
-
-    @property
-    def is_fused(self) -> bool:
-        """Whether it is only a part of a matrix on one side."""
-        return any("[" in key for side in self.keys for key in side)
 
 
 def parts_of(files: Files, pair: Pair, orders: Orders, groups: Optional[int]) -> List[Part]:
@@ -50,7 +45,7 @@ def parts_of(files: Files, pair: Pair, orders: Orders, groups: Optional[int]) ->
     names = pair.parts or tuple(zip((_named(pair, part) for part in roles.parts_of(pair.role)), order.sizes))
     laid = [picked(one, stretches(order, side)) for one, side in ((train, "train"), (infer, "infer"))]
     note = word("laid_by_group", side=order.side, groups=order.groups)
-    return [part._replace(note=note) for part in _side_by_side(pair, laid[0], laid[1], names)]
+    return [part._replace(note=note, keys=_of_groups(part, order)) for part in _side_by_side(pair, laid[0], laid[1], names)]
 
 
 def _order(files: Files, pair: Pair, train: Matrix, infer: Matrix, orders: Orders) -> Order:
@@ -92,10 +87,21 @@ def _keys(pieces: Sequence[Piece], start: int, stop: int) -> List[str]:
     for piece in pieces:
         first, last = max(start - above, 0), min(stop - above, piece.rows)
         if first < last:
-            own = "" if piece.start == 0 and piece.rows * piece.columns == _elements(piece) else "[%d]" % (piece.start // (piece.rows * piece.columns))
+            own = (
+                ""
+                if piece.start == 0 and piece.rows * piece.columns == _elements(piece)
+                else "[%d]" % (piece.start // (piece.rows * piece.columns))
+            )
             found.append(piece.parameter.name + own + ("" if last - first == piece.rows else "[%d:%d]" % (first, last)))
         above += piece.rows
     return found
+
+
+def _of_groups(part: Part, order: Order) -> Tuple[List[str], List[str]]:
+    """The keys of a part whose rows are spread over the groups of one side's matrix."""
+    fused = part.pair.train if order.side == "train" else part.pair.infer
+    key = ["%s[%s of each group]" % (fused[0].parameter.name, part.name.split(".")[-2])]
+    return (key, part.keys[1]) if order.side == "train" else (part.keys[0], key)
 
 
 def _elements(piece: Piece) -> int:

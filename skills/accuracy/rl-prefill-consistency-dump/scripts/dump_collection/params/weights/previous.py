@@ -8,10 +8,10 @@ from msprobe_files.weight_grids import FORMATS, rounded
 from msprobe_files.weight_kinds import Difference
 from msprobe_files.weight_walk import blocks, row_keys
 
+from dump_collection.params.places import Piece, matrix_of
+from dump_collection.params.sources import Parameter
 from dump_collection.wording import word
 
-from ..places import Piece, matrix_of
-from ..sources import Parameter
 from .found import Found
 from .matrices import Files, read
 from .matrices import matrix_of as laid

@@ -1,13 +1,12 @@
 """What a difference of two weights is called, in words, and what tells its cause from others."""
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Tuple
 
 from msprobe_files.weight_kinds import Difference
 from msprobe_files.weight_order import Order
 
+from dump_collection.params.items import runs
 from dump_collection.wording import word
-
-from ..items import runs
 
 _MOST_RUNS = 16  # listed
 _CAUSE = ("side", "format", "levels", "order", "axis")  # what tells causes of one kind apart
@@ -29,7 +28,9 @@ def told(how: Difference) -> Worded:
     if how.kind == "swapped":
         return word("weight_swapped", axis=word("weight_" + facts["axis"]), order=_order(facts["order"]), moved=facts["moved"])
     if how.kind == "one_ulp":
-        return word("weight_one_ulp", unequal=how.unequal, of=how.of, format=facts["format"], smaller=facts["smaller"], larger=facts["larger"])
+        return word(
+            "weight_one_ulp", unequal=how.unequal, of=how.of, format=facts["format"], smaller=facts["smaller"], larger=facts["larger"]
+        )
     if how.kind == "scaled":
         return word("weight_scaled_" + facts["by"], low=_digits(facts["low"]), high=_digits(facts["high"]))
     if how.kind == "quantised":
@@ -39,7 +40,8 @@ def told(how: Difference) -> Worded:
         rows = [row for start, stop in how.rows[: 2 * _MOST_RUNS] for row in range(start, stop)]
         way = word("weight_way_" + how.within)
         shown = runs(rows)[:_MOST_RUNS] + (["…"] if len(how.rows) > _MOST_RUNS else [])
-        return word("weight_partial", rows=shown, count=len(how.keys[0]), way=way, **sizes)
+        unit = word("weight_rows" if len(how.keys[0]) < how.of else "weight_elements")
+        return word("weight_partial", rows=shown, count=len(how.keys[0]), unit=unit, way=way, **sizes)
     return word("weight_" + how.kind, cosine=_digits(facts["cosine"]), **sizes)
 
 
@@ -69,8 +71,3 @@ def _block(high: Any, wide: Any) -> Worded:
 
 def _digits(number: float) -> float:
     return float("%.6g" % number)
-
-
-def named(names: List[str]) -> List[str]:
-    """The first names of a list, and how many more there are."""
-    return names[:8] + (["… (%d)" % len(names)] if len(names) > 8 else [])

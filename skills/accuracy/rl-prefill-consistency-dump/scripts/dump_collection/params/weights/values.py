@@ -7,7 +7,8 @@ from msprobe_files.weight_grids import FORMATS
 
 _RAW = {1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 _INTEGERS = {
-    "int64": "<i8", "int32": "<i4", "int16": "<i2", "int8": "i1", "uint64": "<u8", "uint32": "<u4", "uint16": "<u2", "uint8": "u1", "bool": "u1",
+    "int64": "<i8", "int32": "<i4", "int16": "<i2", "int8": "i1", "uint64": "<u8", "uint32": "<u4", "uint16": "<u2", "uint8": "u1",
+    "bool": "u1",
 }  # fmt: skip
 _IEEE = {"float64": "<f8", "float32": "<f4", "float16": "<f2"}
 
