@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from collection.aligning import align
+from collection.aligning import align, compare_files
 from dump_collection.params import comparison, configs, declared, points
 from dump_collection.params.judged import in_order
 from hypothesis import given, settings
@@ -123,3 +123,18 @@ def test_nobodys_folders_stand_in_an_artefact(tmp_path: Path) -> None:
     written = json.dumps([found.report, found.instruction]) + found.stdout.split("next:")[0] + found.stderr
     assert not [word for word in ("home", "someone", "root", "host", "https", "three", "~") if word in written]
     assert found.item("_name_or_path")["train"]["value"] == ".../q"
+
+
+def test_weights_that_cannot_be_read_keep_what_the_configurations_said(tmp_path: Path) -> None:
+    """A wrong path ends with 2; the report holds the layer that was compared and calls the others not checked."""
+    (tmp_path / "shapes.json").write_text('{"lm_head.weight": "wide"}')
+    for side, key in (("train", "num_layers"), ("infer", "num_hidden_layers")):
+        (tmp_path / f"{side}.json").write_text(json.dumps({key: len(side)}))
+    found = compare_files(
+        tmp_path, tmp_path / "train.json", tmp_path / "infer.json",
+        "--train-weights", tmp_path / "shapes.json", "--infer-weights", tmp_path / "nowhere",
+    )  # fmt: skip
+    assert found.code == 2
+    assert found.report["layers"] == {"config": "checked", "structure": "not_checked", "weights": "not_checked"}
+    assert [line.split(" ")[0] for line in found.stderr.splitlines()] == ["Cannot"]
+    assert found.stdout.splitlines()[-1].startswith("next: mend")

@@ -29,6 +29,33 @@ example:
 
 
 def main() -> int:
+    args = _arguments()
+
+    from dump_collection import files, wording
+    from dump_collection.params import points, report
+
+    given = report.Files(
+        args.train_cfg, args.infer_cfg, args.mapping, args.requested, args.waivers, args.train_weights, args.infer_weights, args.previous
+    )  # fmt: skip
+    told = report.check(given)
+    target = Path(args.output) if args.output else Path(args.workdir) / "param_alignment_report.json"
+    beside = Path(args.instruction) if args.instruction else target.parent / "param_alignment_instruction.json"
+    artefact = told.as_json()
+    files.write(target, artefact)
+    files.write(beside, points.instruction(told.points))
+    for point in artefact["mismatch_points"]:
+        cli.fail(wording.render("params_point", {key: point[key] for key in ("id", "cause", "impact")}, args.lang))
+    cli.warn(told.warnings, args.quiet)
+    for error in told.errors:
+        cli.fail(error)
+    if args.json:
+        print(files.text_of(artefact), end="")
+    else:
+        cli.answer(_summary(told, args.lang), _then(told, args.workdir, str(beside)))
+    return cli.CANNOT if told.errors else (cli.SHUT if told.points else cli.OPEN)
+
+
+def _arguments() -> Any:
     parser = cli.Parser(__doc__ or "", EPILOG)
     parser.add_argument("--train-cfg", required=True, metavar="FILE", help="the trainer's configuration in force")
     parser.add_argument("--infer-cfg", required=True, metavar="FILE", help="the engine's configuration")
@@ -46,31 +73,7 @@ def main() -> int:
         parser.error("--train-weights and --infer-weights belong together")
     if args.previous and not args.train_weights:
         parser.error("--previous needs --train-weights and --infer-weights")
-
-    from dump_collection import files, wording
-    from dump_collection.params import points, report
-
-    given = report.Files(
-        args.train_cfg, args.infer_cfg, args.mapping, args.requested, args.waivers, args.train_weights, args.infer_weights, args.previous
-    )  # fmt: skip
-    told = report.check(given)
-    target = Path(args.output) if args.output else Path(args.workdir) / "param_alignment_report.json"
-    beside = Path(args.instruction) if args.instruction else target.parent / "param_alignment_instruction.json"
-    artefact = told.as_json()
-    files.write(target, artefact)
-    files.write(beside, points.instruction(told.points))
-    if told.layers["config"] != report.CHECKED:
-        cli.fail("Cannot compare the configurations: no field of either side is known. State them in a field map (--mapping).")
-        return cli.CANNOT
-    for point in told.points:
-        said = {key: point.as_json()[key] for key in ("id", "cause", "impact")}
-        cli.fail(wording.render("params_point", said, args.lang))
-    cli.warn(told.warnings, args.quiet)
-    if args.json:
-        print(files.text_of(artefact), end="")
-    else:
-        cli.answer(_summary(told, args.lang), _then(told, args.workdir, str(beside)))
-    return cli.SHUT if told.points else cli.OPEN
+    return args
 
 
 def _summary(told: Any, lang: str) -> List[str]:
@@ -91,6 +94,8 @@ def _summary(told: Any, lang: str) -> List[str]:
 
 
 def _then(told: Any, workdir: str, beside: str) -> str:
+    if told.errors:
+        return "mend what stands on stderr, and run this command again: what could be compared is in the report"
     if told.points:
         return "carry out %s, build the model again, and run this command again" % beside
     return cli.call("check_stage.py", "--stage", "5", "--workdir", workdir)

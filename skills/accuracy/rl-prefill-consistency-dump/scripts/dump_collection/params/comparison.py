@@ -3,7 +3,7 @@
 from typing import AbstractSet, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from . import attention, experts, rotary
-from .configs import MEGATRON, UNDECLARED, Config, shown
+from .configs import MEGATRON, UNDECLARED, Config
 from .judged import DIFF, EXACT, MISSING_SIDE, Item, keys_used, notes
 from .models import fixed_by_class, implied, model_type
 from .readings import NOWHERE, UNSTATED, Reading, default, first, normal, of_value, same
@@ -230,12 +230,3 @@ def _of_equal_names(train: Config, infer: Config, items: List[Item]) -> Iterator
 def _left(config: Config, taken: Set[str], known: AbstractSet[str]) -> Dict[str, str]:
     paths = {config.relative(path): path for path in reversed(config.fields()) if not path.startswith(UNDECLARED)}
     return {name: path for name, path in paths.items() if path not in taken and name.partition(".")[0] not in known and name not in known}
-
-
-def described(item: Item) -> str:
-    """An item in one line."""
-    return "%s: train %s, infer %s" % (item.canonical, *(_side(side) for side in (item.train, item.infer)))
-
-
-def _side(reading: Reading) -> str:
-    return "%s = %s" % (reading.key, shown(reading.value)) if reading.keys else "%s (%s)" % (shown(reading.value), reading.state)

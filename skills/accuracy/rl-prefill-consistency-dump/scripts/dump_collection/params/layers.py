@@ -1,6 +1,8 @@
 """The two layers that look at built models: structure from names and shapes, weights from values."""
 
-from typing import Dict, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence
+
+from msprobe_files.errors import DumpError
 
 from . import structure, weights
 from .items import Compared
@@ -9,13 +11,26 @@ from .sources import read_side
 LAYERS = ("structure", "weights")
 
 
-def compare(train: Sequence[str], infer: Sequence[str], previous: Optional[str], kv_groups: Optional[int]) -> Dict[str, Compared]:
-    """What each layer found, by its name; a layer that the paths do not allow is not there: lists of shapes hold no values.
+class Found(NamedTuple):
+    """``layers``: what each checked layer found, by its name. ``errors``: why another could not be checked, for the user."""
 
-    ``previous``: an earlier checkpoint, which alone proves that a weight is stale. Raises DumpError where a path cannot be used.
+    layers: Dict[str, Compared]
+    errors: List[str]
+
+
+def compare(train: Sequence[str], infer: Sequence[str], previous: Optional[str], kv_groups: Optional[int]) -> Found:
+    """Both layers, as far as the paths allow: lists of shapes hold no values; an error of one keeps what the other found.
+
+    ``previous``: an earlier checkpoint, which alone proves that a weight is stale.
     """
-    sides = read_side("train", train), read_side("infer", infer)
-    found = {"structure": structure.compare_sides(*sides)}
-    if all(side.valued for side in sides):
-        found["weights"] = weights.compare_sides(*sides, previous, kv_groups)
+    found = Found({}, [])
+    try:
+        sides = read_side("train", train), read_side("infer", infer)
+        found.layers["structure"] = structure.compare_sides(*sides)
+        if all(side.valued for side in sides):
+            found.layers["weights"] = weights.compare_sides(*sides, previous, kv_groups)
+        elif previous is not None:
+            raise DumpError("Cannot look for stale weights: lists hold no values. Hand checkpoints or dumps, or leave out --previous.")
+    except DumpError as error:
+        found.errors.append(str(error))
     return found

@@ -9,6 +9,7 @@ from .layers import LAYERS
 from .points import Point
 from .table import BY_NAME, NO_EFFECT
 
+_NOTHING = "Cannot compare the configurations: no field of either side is known. State them in a field map (--mapping)."
 SCHEMA = "param_alignment_report/1"
 CHECKED, NOT_CHECKED = "checked", "not_checked"
 
@@ -27,7 +28,10 @@ class Files(NamedTuple):
 
 
 class Report(NamedTuple):
-    """``layers``: which were checked. ``coverage``: by side the fields that a comparison consumed, and those that none did."""
+    """``layers``: which were checked. ``coverage``: by side the fields that a comparison consumed, and those that none did.
+
+    ``keys``: parameters that one side alone has. ``errors``: why something that was given could not be compared.
+    """
 
     layers: Dict[str, str]
     items: List[Item]
@@ -36,6 +40,7 @@ class Report(NamedTuple):
     coverage: Dict[str, Dict[str, Any]]
     keys: Dict[str, List[str]]
     warnings: List[str]
+    errors: List[str]
 
     @property
     def aligned(self) -> bool:
@@ -64,7 +69,10 @@ def check(given: Files) -> Report:
     """Both configurations, and the built models where they were given, in one report. Raises DumpError where a file cannot be used."""
     train, infer = configs.read(given.train, "train"), configs.read(given.infer, "infer")
     found, warnings = _configuration(given, train, infer)
-    of_layers = layers.compare(given.train_weights, given.infer_weights, given.previous, _kv_groups(train)) if given.train_weights else {}
+    built = layers.Found({}, [])
+    if given.train_weights:
+        built = layers.compare(given.train_weights, given.infer_weights, given.previous, _kv_groups(train))
+    of_layers = built.layers
     items = found + [from_layer(item) for compared in of_layers.values() for item in compared.items]
     waived = written.waivers(given.waivers) if given.waivers else []
     items, more = _waive(items, waived)
@@ -77,7 +85,7 @@ def check(given: Files) -> Report:
             "train": [key for compared in of_layers.values() for key in compared.train_only],
             "infer": [key for compared in of_layers.values() for key in compared.infer_only],
         },
-        warnings + more,
+        warnings + more, built.errors if found else [*built.errors, _NOTHING],
     )  # fmt: skip
 
 
