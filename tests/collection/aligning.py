@@ -19,7 +19,7 @@ class Aligned(NamedTuple):
     stderr: str
 
     def items(self) -> dict[str, dict[str, Any]]:
-        return {item["canonical"].removeprefix("config."): item for item in self.report["items"]}
+        return {item["canonical"].replace("config.", "", 1): item for item in self.report["items"]}
 
     def item(self, name: str) -> dict[str, Any]:
         return self.items()[name]
@@ -27,7 +27,7 @@ class Aligned(NamedTuple):
     def differing(self) -> set[str]:
         """What differs and could change a prefill."""
         shut = [item for item in self.report["items"] if item["status"] in ("DIFF", "MISSING_SIDE") and item["priority"] != "no_effect"]
-        return {item["canonical"].removeprefix("config.") for item in shut}
+        return {item["canonical"].replace("config.", "", 1) for item in shut}
 
 
 def align(folder: Path, train: dict[str, Any], infer: dict[str, Any], **more: dict[str, Any]) -> Aligned:

@@ -53,7 +53,7 @@ def files(name: str) -> dict[str, dict[str, Any]]:
 
 def items(sides: dict[str, dict[str, Any]]) -> dict[str, Item]:
     found = comparison.compare(*(configs.of(sides[side], side) for side in ("train", "infer")))
-    return {item.canonical.removeprefix("config."): item for item in found}
+    return {item.canonical.replace("config.", "", 1): item for item in found}
 
 
 def changed(value: Any, key: str) -> Any:

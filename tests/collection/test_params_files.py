@@ -165,7 +165,7 @@ def test_stage_5_opens_on_what_the_command_wrote(done: Collected) -> None:
     done.open(5)
     last = found.stdout.splitlines()[-1]
     assert last.startswith("next: ")
-    ran = subprocess.run(shlex.split(last.removeprefix("next: ")), capture_output=True, text=True, check=False)
+    ran = subprocess.run(shlex.split(last.replace("next: ", "", 1)), capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -196,3 +196,46 @@ def test_each_point_is_one_line_in_either_language(tmp_path: Path, language: str
     )  # fmt: skip
     assert json.loads(ran.stdout) == json.loads((tmp_path / "other.json").read_text()) == found.report
     assert json.loads((tmp_path / "what.json").read_text()) == found.instruction
+
+
+@pytest.mark.parametrize(
+    ("asked", "train", "meets"),
+    [
+        ({"rope_theta": 1000000}, {"rotary_base": 1e6}, True),
+        ({"rope_theta": 1000000}, {"rotary_base": 1e4}, False),
+        ({"norm_topk_prob": True}, {"moe_router_pre_softmax": False}, True),
+        ({"norm_topk_prob": True}, {"moe_router_pre_softmax": True}, False),
+        ({"sliding_window": 128}, {"window_size": [127, 0]}, True),
+        ({"num_key_value_heads": 2}, {"num_query_groups": 4}, False),
+        ({"fields": {"num_layers": 2}}, {"fields": {"num_layers": 2}}, True),
+        ({"fused": True}, {"fields": {"num_layers": 2}, "extra": {"fused": True}}, False),
+    ],
+)
+def test_a_request_is_met_by_what_is_in_force_under_any_name(
+    tmp_path: Path, asked: dict[str, Any], train: dict[str, Any], meets: bool
+) -> None:
+    """A run asks in the names that it knows; an attribute that nothing reads does not meet it."""
+    found = align(tmp_path, train, {"num_hidden_layers": 2}, requested=asked)
+    (item,) = [item for item in found.report["items"] if item["canonical"].startswith("requested.")]
+    assert (item["status"] == "EXACT") == meets
+    assert (item["canonical"] in found.report["requested_not_effective"]) != meets
+
+
+def test_a_model_without_experts_says_so_in_several_ways(tmp_path: Path) -> None:
+    for none in (None, 0):
+        assert (
+            align(tmp_path, {"num_moe_experts": None}, {"num_experts": none, "num_hidden_layers": 2}).item("num_experts")["status"]
+            == "EXACT"
+        )
+
+
+def test_yarn_without_mscale_is_the_same_scale(tmp_path: Path) -> None:
+    """Megatron's fields have defaults where config.json has no key: what they amount to decides."""
+    infer = {"kv_lora_rank": 16, "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}}
+    train = {
+        "multi_latent_attention": True, "kv_lora_rank": 16, "rope_type": "yarn", "rotary_scaling_factor": 4, "mscale": 1.0,
+        "mscale_all_dim": 0.0, "original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1,
+    }  # fmt: skip
+    found = align(tmp_path, train, infer)
+    assert found.differing() == {"rope_softmax_factor"}  # of the two fields only one gives the factor 1: the release decides
+    assert found.item("rope_cos_sin_factor")["status"] == "EXACT"

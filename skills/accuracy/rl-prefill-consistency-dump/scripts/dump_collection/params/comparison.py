@@ -80,6 +80,8 @@ def read(config: Config, field: Field) -> Reading:
 def _meaning(field: Field, value: Any) -> Any:
     if field.form == "flag":
         return bool(value)
+    if field.form == "some":  # none and zero are one
+        return value or None
     return field.null if value is None else normal(value, field.form)
 
 

@@ -14,6 +14,13 @@ from .written import Row
 
 _LAYER = re.compile(r"(?<=\.)(?:\d+|\*)(?=\.)")
 _ATTRIBUTES = {"eps": "norm_eps", "variance_epsilon": "norm_eps", "epsilon": "norm_eps", "base": "rope_theta"}
+# Further spellings of fields that are computed, as a run may ask for them.
+_ASKED = {
+    "rope_theta": "rope_theta", "rotary_base": "rope_theta", "num_key_value_heads": "num_kv_heads", "num_query_groups": "num_kv_heads",
+    "head_dim": "head_dim", "kv_channels": "head_dim", "intermediate_size": "ffn_dim", "ffn_hidden_size": "ffn_dim",
+    "moe_intermediate_size": "moe_ffn", "moe_ffn_hidden_size": "moe_ffn", "norm_topk_prob": "router_norm_topk",
+    "sliding_window": "sliding_window", "attention_bias": "attn_bias", "n_group": "router_groups", "topk_group": "router_group_topk",
+}  # fmt: skip
 _PREFIX = "config."
 
 
@@ -94,7 +101,7 @@ def by_request(asked: Dict[str, Any], train: Config) -> Iterator[Item]:
 
 def _in_force(name: str, train: Config) -> Tuple[Reading, str]:
     """What is in force under a name, or under another spelling of its field; and the field's form."""
-    spelled = [field for field in FIELDS if name in field.hf.split() + field.megatron.split()]
+    spelled = [field for field in FIELDS if name in field.hf.split() + field.megatron.split() or _ASKED.get(name) == field.name]
     form = spelled[0].form if spelled else "any"
     places = train.found(name)
     if places:

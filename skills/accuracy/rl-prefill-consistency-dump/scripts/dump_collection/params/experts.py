@@ -8,7 +8,7 @@ from .models import implied, model_type
 from .readings import DEFAULT, NOWHERE, NULL, SET, UNSTATED, Reading, default, first, keys_of, of_value, together, value_of
 
 _WIDTH = ("moe_intermediate_size", "moe_ffn_hidden_size")
-_PATTERN = ("first_k_dense_replace", "moe_layer_freq", "decoder_sparse_step", "mlp_only_layers")
+_PATTERN = ("mlp_layer_types", "first_k_dense_replace", "moe_layer_freq", "decoder_sparse_step", "mlp_only_layers")
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "num_moe_experts")
 
 
@@ -40,8 +40,14 @@ def _moe_layers(config: Config) -> Reading:
 
 
 def _pattern(config: Config, number: int) -> Any:
-    """DeepSeek: from first_k_dense_replace on, every moe_layer_freq-th; Qwen: every decoder_sparse_step-th but mlp_only_layers."""
+    """transformers 5 lists kinds. DeepSeek: from first_k_dense_replace on, every moe_layer_freq-th.
+
+    Qwen: every decoder_sparse_step-th but mlp_only_layers.
+    """
     frequency = value_of(config, "moe_layer_freq")
+    kinds = value_of(config, "mlp_layer_types")
+    if isinstance(kinds, list):
+        return [int(kind == "sparse") for kind in kinds]
     if isinstance(frequency, list):
         return [int(bool(one)) for one in frequency]
     dense, step, alone = (value_of(config, name) for name in ("first_k_dense_replace", "decoder_sparse_step", "mlp_only_layers"))

@@ -12,7 +12,7 @@ _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "float": "f
 # One function under several names: torch's swish is SiLU; transformers' gelu_new and gelu_pytorch_tanh are the tanh approximation.
 _ACTIVATIONS = {
     "swish": "silu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "relu2": "squared_relu",
-    "quickgelu": "quick_gelu",
+    "fast_gelu": "gelu_tanh", "openai_gelu": "gelu_tanh", "quickgelu": "quick_gelu",
 }  # fmt: skip
 
 
