@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import checkpoint_pairs as pairs
@@ -16,6 +18,7 @@ from dump_collection.param_weight_words import PARAM_WEIGHT_WORDS
 from dump_collection.params import weights
 from dump_collection.wording import text_of
 from msprobe_files.errors import DumpError
+from running import COLLECTION
 
 SIDES = {"hf": pairs.hf, "engine": pairs.engine, "megatron": pairs.megatron}
 
@@ -262,6 +265,34 @@ def test_an_engine_whose_rows_are_by_group_is_a_fault_too(tmp_path: Path) -> Non
     told = compared(tmp_path, pairs.hf(model), infer)
     assert "layers.1.qkv.weight" in differing(told)
     assert "on infer: they stand by group" in note(told, "layers.1.qkv.weight")
+
+
+# --- without numpy ---
+
+BARE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from dump_collection.params import structure, weights
+from msprobe_files.errors import DumpError
+train, infer, stale = ([path] for path in sys.argv[2:])
+assert all(one["status"] == "EXACT" for one in structure.compare(train, infer).items)
+assert all(one["status"] == "EXACT" for one in weights.compare(train, infer).items)
+try:
+    weights.compare(train, stale)
+except DumpError as error:
+    print(error)
+"""
+
+
+def test_structure_and_equal_weights_need_the_standard_library_alone(tmp_path: Path) -> None:
+    """Containers of trainers and engines; where numbers must be read, one line says what is missing."""
+    model = pairs.model()
+    stale = changed(model, **{"1.o": moved(model["1.o"])})
+    built = {"train": pairs.hf(model), "infer": pairs.engine(model), "stale": pairs.engine(stale)}
+    paths = [pairs.written(tmp_path / name, made_of) for name, made_of in built.items()]
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", BARE, COLLECTION, *paths], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("Cannot say how weights differ: numpy is not installed. Run 'python3 -m pip install numpy'")
 
 
 # --- dumps and broken files ---
