@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import checkpoint_pairs as pairs
@@ -15,7 +17,9 @@ from checkpoint_pairs import Array, Weights, compared, differing, note
 from dump_collection.param_weight_words import PARAM_WEIGHT_WORDS
 from dump_collection.params import weights
 from dump_collection.wording import text_of
+from laying import lay_out
 from msprobe_files.errors import DumpError
+from running import COLLECTION
 
 SIDES = {"hf": pairs.hf, "engine": pairs.engine, "megatron": pairs.megatron}
 
@@ -264,6 +268,34 @@ def test_an_engine_whose_rows_are_by_group_is_a_fault_too(tmp_path: Path) -> Non
     assert "on infer: they stand by group" in note(told, "layers.1.qkv.weight")
 
 
+# --- without numpy ---
+
+BARE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from dump_collection.params import structure, weights
+from msprobe_files.errors import DumpError
+train, infer, stale = ([path] for path in sys.argv[2:])
+assert all(one["status"] == "EXACT" for one in structure.compare(train, infer).items)
+assert all(one["status"] == "EXACT" for one in weights.compare(train, infer).items)
+try:
+    weights.compare(train, stale)
+except DumpError as error:
+    print(error)
+"""
+
+
+def test_structure_and_equal_weights_need_the_standard_library_alone(tmp_path: Path) -> None:
+    """Containers of trainers and engines; where numbers must be read, one line says what is missing."""
+    model = pairs.model()
+    stale = changed(model, **{"1.o": moved(model["1.o"])})
+    built = {"train": pairs.hf(model), "infer": pairs.engine(model), "stale": pairs.engine(stale)}
+    paths = [pairs.written(tmp_path / name, made_of) for name, made_of in built.items()]
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", BARE, COLLECTION, *paths], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("Cannot say how weights differ: numpy is not installed. Run 'python3 -m pip install numpy'")
+
+
 # --- dumps and broken files ---
 
 
@@ -395,3 +427,27 @@ def test_every_sentence_can_be_worded_in_both_languages(tmp_path: Path) -> None:
     model = pairs.model()
     told = compared(tmp_path, pairs.hf(model), pairs.engine(changed(model, **{"1.o": moved(model["1.o"])})))
     assert "优化器" in text_of(told.groups[0]["cause"], "zh-CN")
+
+
+# --- real dumps ---
+
+CLEAN = [
+    "qwen2-hf-vllm-clean", "qwen2-hf-sglang-clean", "qwen2-fsdp1_rank0-vllm-clean", "qwen2-megatron_tp1-sglang-clean",
+    "qwen2-megatron_te_shaped-sglang-clean", "qwen3_moe-megatron_tp1-sglang-clean",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_a_clean_pair_of_real_dumps_has_equal_weights(tmp_path: Path, name: str) -> None:
+    """Trainers against engines as msprobe recorded them; what an engine never dumps, its head, is not called equal."""
+    sample = lay_out(name, tmp_path)
+    told = weights.compare([str(sample.train)], [str(sample.infer)])
+    assert set(differing(told).values()) <= {"one_side"}
+    assert set(differing(told)) <= {"lm_head.weight", "_flat_param"}
+    assert len(told.items) > 10
+
+
+def test_keys_and_values_exchanged_in_a_real_engine(tmp_path: Path) -> None:
+    sample = lay_out("qwen2-hf-vllm-kv_swapped", tmp_path)
+    found = differing(weights.compare([str(sample.train)], [str(sample.infer)]))
+    assert [name for name, kind in found.items() if kind == "swapped"] == ["layers.1.k.weight", "layers.1.v.weight"]

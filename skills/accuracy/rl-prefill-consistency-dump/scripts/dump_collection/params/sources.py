@@ -90,6 +90,8 @@ def _equal(one: Parameter, other: Parameter) -> bool:
 
 def _read(path: str) -> Tuple[bool, Iterator[Parameter]]:
     """Whether a path is a dump, and its parameters."""
+    if not os.path.exists(path):
+        raise DumpError("Cannot find %s: no such file or folder. Check the path." % path)
     folder, name = os.path.isdir(path), os.path.basename(os.path.abspath(path))
     if name in units.SIBLINGS or name in units.TENSOR_FOLDERS:
         return True, _of_dump(path)
