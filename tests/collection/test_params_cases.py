@@ -177,8 +177,7 @@ def test_a14_requested_and_not_in_force(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("frame", [{}, {"fields": {"num_layers": 2}, "extra": {}}])
-def test_a14_a_switch_that_the_installed_class_does_not_declare(tmp_path: Path, frame: dict[str, Any]) -> None:
+def test_a14_a_switch_that_the_installed_class_does_not_declare(tmp_path: Path) -> None:
     """Bridge writes enable_hyper_connections; Megatron's main branch declares enable_mhc_connections. Each spelling is right somewhere."""
     infer = {"num_hidden_layers": 2, "hc_mult": 4, "hc_sinkhorn_iters": 20}
     switches = ("enable_mhc_connections", "enable_hyper_connections")

@@ -118,6 +118,8 @@ def _advice(point: Point) -> Dict[str, Any]:
 
 def _action(point: Point, method: str) -> str:
     lead, again = point.lead, "build the model again"
+    if point.told and lead.status == MISSING_SIDE and method == "weight":
+        return "%s; then compare again" % point.told[0]["text"]
     if method == "weight":
         return (
             "%s: load the trainer's weights into the engine once more (or one checkpoint into both), then compare again"
