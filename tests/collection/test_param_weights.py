@@ -210,6 +210,13 @@ def test_a07_gains_stored_as_w_or_as_one_plus_w(tmp_path: Path) -> None:
     assert differing(compared(tmp_path, pairs.hf(train), pairs.engine(infer))) == {"layers.1.input_norm.weight": "one_added"}
 
 
+def test_a_bias_that_is_one_larger_is_a_difference(tmp_path: Path) -> None:
+    """Only gains are stored as w or 1 + w."""
+    model = pairs.model()
+    told = compared(tmp_path, pairs.hf(model), pairs.engine(changed(model, **{"1.v.bias": made.bfloat16(1.0 + model["1.v.bias"])})))
+    assert differing(told) == {"layers.1.v.bias": "one_added"}
+
+
 def test_a12_a_router_correction_in_bfloat16(tmp_path: Path) -> None:
     """255 values between 6.817 and 7.063 become 9: rounding that changes which experts are chosen, whatever the dtypes."""
     bias = np.linspace(6.817, 7.063, 255).astype(np.float32).astype(np.float64)

@@ -104,7 +104,8 @@ def _judged(made: Found, how: Difference, note: Optional[Dict[str, Any]]) -> Fou
     """What a difference says: a gain with the one added and a copy in a coarser format are the same weights in another form."""
     sentence = told(how)
     router = str(made.pair.role).startswith("router")
-    if how.kind == "one_added":
+    gain = made.name.endswith(".weight") and (made.pair.role is None or made.pair.role.endswith("norm"))
+    if how.kind == "one_added" and gain:
         return made._replace(kind=how.kind, note=sentence, side=how.facts["side"])
     if how.kind == "rounded" and made.dtypes[0] != made.dtypes[1] and not router:
         return made._replace(kind=how.kind, note=sentence, side=how.facts["side"])
