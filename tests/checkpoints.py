@@ -1,14 +1,19 @@
 """Safetensors files, written by the format's own text (https://github.com/huggingface/safetensors#format)."""
 
+from __future__ import annotations
+
 import json
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-Raw = tuple[str, Sequence[int], bytes]  # the format's name of the dtype, shape, data
+if TYPE_CHECKING:
+    Raw = tuple[str, Sequence[int], bytes]  # the format's name of the dtype, shape, data
+else:
+    Raw = Any  # Python 3.8 runs this file
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, Raw], **changed: Any) -> Path:
@@ -27,6 +32,6 @@ def write_safetensors(path: Path, tensors: Mapping[str, Raw], **changed: Any) ->
     return path
 
 
-def of_floats(weights: Mapping[str, "np.ndarray[Any, Any]"]) -> dict[str, Raw]:
+def of_floats(weights: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Raw]:
     """float32 arrays as they are written."""
     return {name: ("F32", value.shape, np.ascontiguousarray(value, "<f4").tobytes()) for name, value in weights.items()}

@@ -12,6 +12,7 @@ SCRIPTS = ROOT / "skills/accuracy/rl-consistency-dump-analysis/scripts"
 COLLECTION = ROOT / "skills/accuracy/rl-prefill-consistency-dump/scripts"
 SAMPLE = ROOT / "tests/samples/qwen2-hf-vllm-clean"
 SEVERAL = ROOT / "tests/samples/several/qwen3-megatron_tp2-sglang_tp2-clean"
+PROVIDER = ROOT / "tests/samples/providers/qwen3"
 WORK = ROOT / ".smoke"
 
 
@@ -70,6 +71,9 @@ def collection() -> dict[str, tuple[str | Path, ...]]:
         ),
         "check_dump_pair.py": ("--workdir", work / "workdir", "--output", work / "dump_pair_report.json"),
         "apply_stub_instruction.py": ("--help",),  # needs an instruction, torch and msprobe: its tests run it
+        "param_align_check.py": (
+            "--train-cfg", PROVIDER / "provider.json", "--infer-cfg", PROVIDER / "config.json", "--workdir", work / "workdir",
+        ),
         "check_stage.py": ("--stage", "0", "--workdir", work / "workdir"),
     }  # fmt: skip
 

@@ -3,14 +3,19 @@
 float32 and float16 by numpy's casts, bfloat16 by the bits of float32, float8 by the nearest of all its numbers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dumping
 import numpy as np
 
-Array = np.ndarray[Any, Any]
-Made = tuple[Array, Array]
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+    Made = tuple[Array, Array]
+else:
+    Array = Made = Any  # Python 3.8 runs this file
 _FLOAT8 = {
     name: np.unique([number for code in range(256) if np.isfinite(number := dumping.number_of(code, name))])
     for name in ("float8_e4m3fn", "float8_e5m2")

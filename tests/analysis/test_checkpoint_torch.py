@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import Raw, write_safetensors
-from dump_analysis import checkpoint, floats, tensors
+from dump_analysis import floats, tensors
 from dump_analysis.floats import Array
+from msprobe_files import checkpoint
 from msprobe_files.errors import DumpError
 from torch import nn
 

@@ -9,8 +9,8 @@ from checkpoints import of_floats, write_safetensors
 from dump_analysis import pipeline
 from dump_analysis.artefacts.boundary_results import BoundaryResults
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.checkpoint import read
 from dump_analysis.mapping.ranks.reference import Reference, Segment
+from msprobe_files.checkpoint import read
 from networks import Network, Recording, engine, trainer, weights_of
 from running import run_command
 from test_ranks import said

@@ -33,7 +33,7 @@ class Collected:
         self.card = card(self.sources, train, infer)
         item = {"canonical": "config.num_layers", "train": {}, "infer": {}, "status": "EXACT", "priority": "structure", "kind": "value"}
         self.parameters: dict[str, Any] = {
-            "schema": "param_alignment_report/1", "layers": {"config": "checked", "structure": "not_checked", "weights": "not_checked"},
+            "schema": "param_alignment_report/1", "layers": dict.fromkeys(("config", "structure", "weights"), "checked"),
             "items": [item], "mismatch_points": [], "waivers": [], "aligned": True,
         }  # fmt: skip
         change = {

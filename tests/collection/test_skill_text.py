@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from dump_collection.stages import gates, parameters
-from dump_collection.stages.workdir import Workdir
+from dump_collection.params import written
+from dump_collection.stages import gates
 from running import COLLECTION, run_collection
 
 SKILL = COLLECTION.parent
@@ -66,7 +65,9 @@ def test_each_stage_has_a_section_and_asks_for_its_gate() -> None:
         assert f"查门 {section[0]}" in section, section[:20]
 
 
-def test_the_report_of_parameters_that_it_shows_opens_stage_5(tmp_path: Path) -> None:
+def test_the_waiver_that_it_shows_is_read(tmp_path: Path) -> None:
+    """An agent copies it; a key that the command refuses would cost a turn."""
     (block,) = re.findall(r"^```json\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    (tmp_path / "param_alignment_report.json").write_text(json.dumps(json.loads(block)))
-    assert list(parameters.gate(Workdir(tmp_path))) == []
+    (tmp_path / "waivers.json").write_text(block, encoding="utf-8")
+    (waiver,) = written.waivers(str(tmp_path / "waivers.json"))
+    assert waiver.item == "layers.weights"

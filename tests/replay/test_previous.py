@@ -9,7 +9,7 @@ from typing import Any
 import dumping
 import numpy as np
 import pytest
-from dump_analysis import checkpoint, floats
+from dump_analysis import floats
 from dump_analysis.artefacts import io
 from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
@@ -18,6 +18,7 @@ from dump_analysis.replay.weights_compared import Compared, compared
 from dump_analysis.sides import open_side
 from dump_analysis.tensors import Files, cut_stream, described
 from laying import Sample
+from msprobe_files import checkpoint
 from msprobe_files.operands import parse
 from running import run_command
 

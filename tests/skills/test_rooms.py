@@ -19,7 +19,7 @@ FLOOR = {
     "cause_words": 1, "wording": 2, "layouts": 2, "ulps": 2, "grids": 2, "sides": 2,
     "statistics": 3, "stated_words": 4, "stated_ends": 4, "stated_rows": 5, "stated_summary": 8,
     "tensors": 3, "tally": 3, "train_log": 3,
-    "assembly": 4, "checkpoint": 2, "pt_writer": 1, "assembled_files": 5, "comparable": 4, "pairs": 4,
+    "assembly": 4, "pt_writer": 1, "assembled_files": 5, "comparable": 4, "pairs": 4,
     "mapping": 5,
     "tokens": 5, "measure": 5, "weights": 5, "probe": 5,
     "gate": 6,
@@ -35,7 +35,7 @@ FLOOR_OF_COLLECTION = {
     "msprobe_files": 0,
     "cli": 1, "files": 1, "quotes": 1,
     "wording": 2, "digests": 2,
-    "ledger": 3, "msprobe_config": 3, "dump_check": 3, "override": 4,
+    "ledger": 3, "msprobe_config": 3, "dump_check": 3, "params": 3, "override": 4,
     "stages": 5,
 }  # fmt: skip
 HOUSES = [(SCRIPTS / "dump_analysis", FLOOR), (COLLECTION / "dump_collection", FLOOR_OF_COLLECTION)]

@@ -49,7 +49,7 @@ def _of_layer(stem: str, switches: Switches, layer: int) -> dict[str, Tensor]:
         made[f"{stem}.{name}.weight"] = _matrix(f"{stem}.{name}", HIDDEN, columns, added)
     if switches.has("pairs_apart"):
         for name in (f"{stem}.{one}.{kind}" for one in ("q", "k") for kind in ("weight", "bias")):
-            made[name] = made[name].unflatten(0, (-1, 2, WIDTH // 2)).transpose(1, 2).flatten(0, 2).contiguous()
+            made[name] = made[name].view(-1, 2, WIDTH // 2, *made[name].shape[1:]).transpose(1, 2).flatten(0, 2).contiguous()
     if switches.has("kv_swapped", layer):
         for kind in ("weight", "bias"):
             made[f"{stem}.k.{kind}"], made[f"{stem}.v.{kind}"] = made[f"{stem}.v.{kind}"], made[f"{stem}.k.{kind}"]

@@ -164,7 +164,7 @@ class SelfAttention(nn.Module):
         if self.identities:
             q, k = self.q_layernorm(q), self.k_layernorm(k)
         cos, sin = (x[:, 0, 0][None].to(torch.bfloat16) for x in arithmetic.cos_sin(rotary_pos_emb))
-        q, k = (trainer.apply_rotary_pos_emb(x.permute(1, 2, 0, 3), cos, sin, stepwise=False).permute(2, 0, 1, 3) for x in (q, k))
+        q, k = (trainer.apply_rotary_pos_emb(x.permute(1, 2, 0, 3), cos, sin, switches.CLEAN).permute(2, 0, 1, 3) for x in (q, k))
         projected: Pair = self.linear_proj(self.core_attention(q, k, v, attention_mask))
         return projected
 

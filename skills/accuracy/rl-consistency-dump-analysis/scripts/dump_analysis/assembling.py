@@ -4,9 +4,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from msprobe_files import checkpoint
 from msprobe_files.errors import DumpError
 
-from . import assembled_files, assembly, checkpoint, sides
+from . import assembled_files, assembly, sides
 from .artefacts import assembly_plan
 from .artefacts.assembly_plan import AssemblyPlan, SidePlan
 from .mapping import whole

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from msprobe_files import units
+from msprobe_files import checkpoint, units
 from msprobe_files.errors import DumpError
 
 from dump_analysis.mapping import declared, layer_map, whole
 from dump_analysis.mapping.changes import changes
 from dump_analysis.mapping.tokens.token_join import NotJoined
 
-from . import checkpoint, cli, comparable, conclusion, divergence, gate, probe, sides
+from . import cli, comparable, conclusion, divergence, gate, probe, sides
 from .artefacts import assembly_plan, io, semantic_mapping
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel

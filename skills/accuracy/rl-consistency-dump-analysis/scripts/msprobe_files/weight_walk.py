@@ -27,6 +27,7 @@ class Walked(NamedTuple):
     ``coarse``: the coarser format of the two, in which all but ``unequal``, keys, ``largest``, ``rounds`` and ``added`` compare.
     ``unequal``, ``moved``, ``column_moved``: elements that differ, by row and by column.  ``row_keys``, ``column_keys``: of each side.
     ``row_factors``, ``column_factors``: [4, n], least and largest factor that explains all, where infer was rounded; where both were.
+    They stop where no factor is possible any more: some of each have no factor then, and the rest any.
     ``binades``: [2, exponents], elements and moved ones by their spacing, in rows that moved (of a vector in all).
     ``sums``: moved by one ULP, moved to smaller, to larger; squares of train, of infer, of the difference; its magnitudes.
     ``largest``, ``nonfinite``: of each side, the largest magnitude, and how many elements are no finite numbers.
@@ -140,10 +141,17 @@ def _gather(seen: Walked, at: slice, x: Any, y: Any) -> None:
     exponents = np.clip(np.frexp(reach)[1] - 1 - _LOWEST, 0, _BINADES - 1)
     seen.binades[0] += np.bincount(exponents[counted].reshape(-1), minlength=_BINADES)
     seen.binades[1] += np.bincount(exponents[moved], minlength=_BINADES)
+    if not _may_be_scaled(seen):
+        return  # bounds only narrow: no later block makes a factor possible again
     for place, bound in enumerate(_factor_bounds(x, y, seen.coarse)):
         worst = np.maximum if place % 2 == 0 else np.minimum
         seen.row_factors[place, at] = worst.reduce(bound, axis=1)
         worst(seen.column_factors[place], worst.reduce(bound, axis=0), out=seen.column_factors[place])
+
+
+def _may_be_scaled(seen: Walked) -> bool:
+    """Whether one factor, or one a row or column, explains all that was walked; the wider bounds decide."""
+    return any(bool((bounds[2] <= bounds[3]).all()) for bounds in (seen.row_factors, seen.column_factors))
 
 
 def usual_share(seen: Walked) -> Tuple[int, int]:

@@ -9,9 +9,17 @@ from typing import Any, Dict, Tuple
 from dump_collection.dump_check_words import DUMP_CHECK_WORDS
 from dump_collection.dump_token_words import DUMP_TOKEN_WORDS
 from dump_collection.override_words import OVERRIDE_WORDS
+from dump_collection.param_config_words import PARAM_CONFIG_WORDS
+from dump_collection.param_weight_words import PARAM_WEIGHT_WORDS
 
 # kind -> (English, Chinese); each room's sentences stand in its own table, gathered here
-TABLE: Dict[str, Tuple[str, str]] = {**DUMP_CHECK_WORDS, **DUMP_TOKEN_WORDS, **OVERRIDE_WORDS}
+TABLE: Dict[str, Tuple[str, str]] = {
+    **DUMP_CHECK_WORDS,
+    **DUMP_TOKEN_WORDS,
+    **OVERRIDE_WORDS,
+    **PARAM_CONFIG_WORDS,
+    **PARAM_WEIGHT_WORDS,
+}
 
 
 def word(kind: str, **values: Any) -> Dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Callable, Dict, List, NamedTuple
 from msprobe_files.errors import DumpError
 
 from . import beginning, captured, inputs, integration, parameters, site
-from .workdir import CARD, PARAMETERS, Missing, Workdir
+from .workdir import CARD, Missing, Workdir
 
 RESTORE = 9
 
@@ -75,7 +75,8 @@ def _after(work: Workdir, stage: int) -> str:
         1: "ask the user for the five authorisations, write them into %s, then %s" % (card, work.check(2)),
         2: "find the three places in the code, write them into %s, then %s" % (card, work.check(3)),
         3: "complete the launch command in %s, then %s" % (card, work.check(4)),
-        4: "compare the parameters of both sides, write %s, then %s" % (work.shown(PARAMETERS), work.check(5)),
+        4: "compare the parameters of both sides, also --train-weights and --infer-weights: "
+        + work.command("param_align_check.py", "--train-cfg", "FILE", "--infer-cfg", "FILE"),
         5: "before a file is touched: "
         + work.command("change_ledger.py", "record", "--root", "DIR", "--stage", "6", "--why", "TEXT", "FILE"),
         6: "run the command with its switches, then " + work.command("check_dump_pair.py"),

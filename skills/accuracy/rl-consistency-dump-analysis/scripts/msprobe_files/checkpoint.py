@@ -5,17 +5,16 @@ Format: a safetensors file is the size of its header (8 bytes, little-endian), t
 (https://github.com/huggingface/safetensors#format). Shards are listed in ``*.index.json``: {"weight_map": {name: file}}.
 """
 
+import json
 import os
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict, List, Union
 
-import msgspec
-from msprobe_files import pt_archive
-from msprobe_files.errors import DumpError
-from msprobe_files.pt_archive import ITEM_SIZES, PtTensor
-
-from .artefacts import io
+from . import pt_archive
+from .errors import DumpError
+from .pt_archive import ITEM_SIZES, PtTensor
+from .units import load_json
 
 _DTYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16",
@@ -28,12 +27,12 @@ _TORCH = (".pt", ".pth", ".bin")
 _POINTER = b"version https://git-lfs"
 
 
-def read(path: str | Path) -> dict[str, PtTensor]:
+def read(path: Union[str, Path]) -> Dict[str, PtTensor]:
     """Name -> where a weight lies, of a folder (its index, or all its files) or of one file; data is read by `tensors.cut_stream`.
 
     Raises DumpError where nothing there is a checkpoint, a file is missing, cut or hostile, or two files hold one name.
     """
-    found: dict[str, PtTensor] = {}
+    found: Dict[str, PtTensor] = {}
     for file in _files(Path(path)):
         for name, tensor in _of_file(file).items():
             if name in found:
@@ -44,11 +43,11 @@ def read(path: str | Path) -> dict[str, PtTensor]:
     return found
 
 
-def _files(path: Path) -> list[Path]:
+def _files(path: Path) -> List[Path]:
     if not path.is_dir():
         return [path]
     for kinds in ((".safetensors",), _TORCH):
-        indices = sorted(file for file in path.glob("*.index.json") if file.name.removesuffix(".index.json").endswith(kinds))
+        indices = sorted(file for file in path.glob("*.index.json") if file.name[: -len(".index.json")].endswith(kinds))
         if len(indices) > 1:
             raise _unreadable(path, f"it holds several indices: {', '.join(index.name for index in indices)}", "Hand a folder with one.")
         if indices:
@@ -59,9 +58,8 @@ def _files(path: Path) -> list[Path]:
     raise _unreadable(path, "it holds no .safetensors, .bin, .pt or .pth file", "Hand the folder of the weights, or one such file.")
 
 
-def _listed(index: Path) -> list[Path]:
-    listed = io.load(index)
-    shards = listed.get("weight_map") if isinstance(listed, dict) else None
+def _listed(index: Path) -> List[Path]:
+    shards = load_json(str(index)).get("weight_map")
     if not isinstance(shards, dict) or not all(isinstance(name, str) for name in shards.values()):
         raise _unreadable(index, "it has no weight_map of names and files")
     names = sorted(set(shards.values()))
@@ -71,7 +69,7 @@ def _listed(index: Path) -> list[Path]:
     return [index.parent / name for name in names]
 
 
-def _of_file(path: Path) -> dict[str, PtTensor]:
+def _of_file(path: Path) -> Dict[str, PtTensor]:
     try:
         with open(path, "rb") as file:
             head = file.read(len(_POINTER))
@@ -84,10 +82,10 @@ def _of_file(path: Path) -> dict[str, PtTensor]:
             if len(head) < 8 or length > min(size - 8, _LARGEST_HEADER):
                 raise _unreadable(path, "it is no safetensors file, or is cut in its header")
             file.seek(8)
-            header = msgspec.json.decode(file.read(length))
+            header = json.loads(file.read(length).decode("utf-8"))
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise _unreadable(path, "its header is no JSON") from None
     if not isinstance(header, dict):
         raise _unreadable(path, "its header is no JSON object")
@@ -112,6 +110,6 @@ def _placed(path: Path, name: str, said: Any, origin: int, size: int) -> PtTenso
     return PtTensor(str(path), dtype, tuple(shape), strides, origin + start, origin + start, stop - start, "cpu")
 
 
-def _unreadable(path: str | Path, why: str, remedy: str = "Copy or save it again.") -> DumpError:
+def _unreadable(path: Union[str, Path], why: str, remedy: str = "Copy or save it again.") -> DumpError:
     shown = "".join(sign if sign.isprintable() else "?" for sign in why)
     return DumpError(f"Cannot read the checkpoint {Path(path).name or path}: {shown}. {remedy}")
