@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from checkpoints import of_floats, write_safetensors
 from running import COLLECTION
 
 from .instructions import instruction, module, operand, replace
@@ -58,7 +60,8 @@ class Place(NamedTuple):
     @property
     def variables(self) -> dict[str, str]:
         """The shell variables of SKILL.md."""
-        return {"WORK": str(self.work), "SRC": str(self.trainer), "DUMPS": str(self.base / "dumps"), "MODEL": str(self.base / "model")}
+        named = {"DUMPS": "dumps", "MODEL": "model", "TRAIN_CFG": "built/config.json", "TRAIN_CKPT": "built"}
+        return {"WORK": str(self.work), "SRC": str(self.trainer), **{name: str(self.base / path) for name, path in named.items()}}
 
 
 def section(stage: int) -> str:
@@ -85,6 +88,19 @@ def switches(row: str) -> list[str]:
     found = re.search(rf"^\| {re.escape(row)} \|(.*)\|$", section(4), re.MULTILINE)
     assert found, f"no row {row} in stage 4 of SKILL.md"
     return re.findall(r"`([^`]+)`", found.group(1))
+
+
+# A model of the size that the site's programs have.
+CONFIG = {
+    "model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 4,
+    "intermediate_size": 16, "vocab_size": 32, "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "hidden_act": "silu",
+    "tie_word_embeddings": False, "attention_bias": False, "mlp_bias": False, "torch_dtype": "bfloat16",
+}  # fmt: skip
+MODEL = {
+    "model.embed_tokens.weight": np.arange(256.0).reshape(32, 8),
+    "model.norm.weight": np.linspace(0.5, 1.5, 8),
+    "lm_head.weight": np.arange(256.0, 0.0, -1.0).reshape(32, 8),
+}
 
 
 class Agent:
@@ -224,8 +240,12 @@ class Agent:
         self._fill(baseline_command=self.launch(self.switched, f"{self.place.work}/msprobe_infer.json"))
 
     def _stage_5(self) -> None:
-        (report,) = re.findall(r"^```json\n(.*?)^```$", section(5), re.MULTILINE | re.DOTALL)
-        self.write("param_alignment_report.json", json.loads(report))
+        """Both sides hold the same configuration and the same checkpoint."""
+        for name in ("model", "built"):
+            write_safetensors(self.place.base / name / "model.safetensors", of_floats(MODEL))
+            (self.place.base / name / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+        (compare,) = commands(5)
+        self.command(compare)
 
     def _stage_6(self) -> None:
         record, diff, *configurations = commands(6)

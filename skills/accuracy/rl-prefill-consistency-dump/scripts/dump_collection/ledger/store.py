@@ -5,8 +5,9 @@ import hashlib
 import os
 import signal
 import stat
+import threading
 from pathlib import Path
-from typing import Iterator, NamedTuple, Optional
+from typing import Iterator, List, NamedTuple, Optional
 
 from msprobe_files.errors import DumpError
 
@@ -117,12 +118,19 @@ def remove(path: str) -> None:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ctrl-C and an ordinary kill wait until a file is whole."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    """Ctrl-C and an ordinary kill wait until a file is whole, whichever thread of the process they reach."""
+    if threading.current_thread() is not threading.main_thread():  # Python acts on signals in the main thread alone
+        yield
+        return
+    held: List[int] = []
+    before = {one: signal.signal(one, lambda number, _: held.append(number)) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for one, handler in before.items():
+            signal.signal(one, signal.SIG_DFL if handler is None else handler)
+        for number in held:
+            signal.raise_signal(number)
 
 
 def _write_in_place(path: str, backup: Path, mode: int) -> None:
