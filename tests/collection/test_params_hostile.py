@@ -117,11 +117,11 @@ def test_a_waiver_of_all_items_of_a_point_closes_it(tmp_path: Path) -> None:
 def test_nobodys_folders_stand_in_an_artefact(tmp_path: Path) -> None:
     """Comparing takes the whole value; what is written down has the last part alone."""
     train = {"_name_or_path": "/home/someone/q", "num_layers": 2, "adapter": "https://host.example/one", "nested": {"at": ["~/two"]}}
-    infer = {"_name_or_path": "/root/q", "num_hidden_layers": 2, "adapter": "/three/one", "nested": {"at": ["/home/someone/two"]}}
+    infer = {"_name_or_path": "/volumes/q", "num_hidden_layers": 2, "adapter": "/three/one", "nested": {"at": ["/home/someone/two"]}}
     found = align(tmp_path, train, infer, requested={"adapter": "/home/someone/four"})
     assert found.item("_name_or_path")["status"] == found.item("adapter")["status"] == found.item("nested.at")["status"] == "DIFF"
     written = json.dumps([found.report, found.instruction]) + found.stdout.split("next:")[0] + found.stderr
-    assert not [word for word in ("home", "someone", "root", "host", "https", "three", "~") if word in written]
+    assert not [word for word in ("home", "someone", "volumes", "host", "https", "three", "~") if word in written]
     assert found.item("_name_or_path")["train"]["value"] == ".../q"
 
 

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from attention_programs import attention_by, unknown_kernel
 from dump_analysis.replay.attention_search import Found, found_for
@@ -18,7 +17,9 @@ from toys import arithmetic
 
 WIDTH, SHORT, LONG, LONGEST = 128, 160, 512, 2000
 SCALE = WIDTH**-0.5
-_MEMORY = 600 << 20  # bytes: 2,000 tokens against 2,000 keys are 32 MB of float64, of which a kernel's emulation holds some
+_MEMORY = (
+    256 << 20
+)  # bytes; twice what was measured: 2,000 tokens against 2,000 keys are 32 MB of float64, of which a kernel's emulation holds some
 
 
 def work(kernel: str, tokens: int, scale: float = SCALE, ahead: int = 0, dtype: str = "bfloat16") -> Work:
@@ -59,12 +60,12 @@ def test_faults_of_wide_heads_are_seen(kernel: str) -> None:
 
 
 _MEASURED = """
-import json, resource, sys
+import json, sys, tracemalloc
 from test_long_attention_torch import LONGEST, follows, found_for, work
 long = work(sys.argv[1], LONGEST)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tracemalloc.start()  # numpy's arrays are traced, too; a high-water mark of the process would hide behind what made the input
 found = found_for(long, {}, {})
-print(json.dumps([follows(found), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10]))
+print(json.dumps([follows(found), tracemalloc.get_traced_memory()[1]]))
 """
 
 
@@ -77,5 +78,4 @@ def test_two_thousand_tokens_raise_no_alarm_and_need_bounded_memory(kernel: str)
     assert ran.returncode == 0, ran.stderr
     alarm_free, needed = json.loads(ran.stdout)
     assert alarm_free
-    assert needed < _MEMORY
-    assert np.isfinite(needed)
+    assert 0 < needed < _MEMORY

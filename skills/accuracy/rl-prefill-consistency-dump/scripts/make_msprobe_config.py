@@ -32,7 +32,7 @@ example:
 """
 
 
-def main() -> int:
+def _parser() -> cli.Parser:
     parser = cli.Parser(__doc__ or "", EPILOG)
     parser.add_argument("--side", required=True, choices=("train", "infer"), help="whose configuration it is")
     parser.add_argument("--purpose", required=True, choices=("probe", "full", "mix", "override"), help="what the dump is for")
@@ -57,6 +57,11 @@ def main() -> int:
     parser.add_argument("--load-module", action="append", default=[], metavar="ENTRY", help="override: an entry of the target")
     parser.add_argument("--no-dump", action="store_true", help="override: replace the inputs and dump nothing")
     parser.share("output", "json", "quiet", required=("output",))
+    return parser
+
+
+def main() -> int:
+    parser = _parser()
     args = parser.parse_args()
     if (args.model_config is None) != (args.prompt_length is None):
         parser.error("--model-config and --prompt-length belong together")

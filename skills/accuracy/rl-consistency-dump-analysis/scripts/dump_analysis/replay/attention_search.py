@@ -23,7 +23,6 @@ from dump_analysis.wording import word
 
 NONE = float("inf")  # a window or a cap that is none
 _USUAL_BASES = (1e4, 1e6, 5e5, 1e5, 5e6, 1e7, 8e6, 2.5e5, 5e4, 1.5e5)
-_USUAL_CAPS = (50.0, 30.0, 20.0, 25.0)
 _FINEST, _COARSEST = 1e-7, 64.0  # relative widths of intervals
 _HALVINGS = 5
 _SCANS = (1e-2, 1e-3, 1e-4, 1e-5)  # relative widths about a fitted scale
