@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -54,8 +55,11 @@ def analysis() -> dict[str, tuple[str | Path, ...]]:
     }
 
 
-def collection() -> dict[str, tuple[str | Path, ...]]:
-    """The commands of the collection skill, on a source file of their own and the same sample."""
+def collection(plain: Path) -> dict[str, tuple[str | Path, ...]]:
+    """The commands of the collection skill, on a source file of their own and the same sample.
+
+    ``plain``: a folder whose path msprobe takes, wherever this repository lies.
+    """
     work = WORK / "collection"
     shutil.rmtree(work, ignore_errors=True)
     source = work / "source"
@@ -66,8 +70,8 @@ def collection() -> dict[str, tuple[str | Path, ...]]:
     return {
         "change_ledger.py": ("record", *ledger),
         "make_msprobe_config.py": (
-            "--side", "infer", "--purpose", "full", "--framework", "vllm", "--msprobe-version", "26.2.0", "--dump-path", work / "dump",
-            "--output", work / "msprobe_infer.json",
+            "--side", "infer", "--purpose", "full", "--framework", "vllm", "--msprobe-version", "26.2.0", "--dump-path", plain / "dump",
+            "--output", plain / "msprobe_infer.json",
         ),
         "check_dump_pair.py": ("--workdir", work / "workdir", "--output", work / "dump_pair_report.json"),
         "apply_stub_instruction.py": ("--help",),  # needs an instruction, torch and msprobe: its tests run it
@@ -92,7 +96,8 @@ def run(folder: Path, calls: dict[str, tuple[str | Path, ...]]) -> None:
 def main() -> None:
     WORK.mkdir(exist_ok=True)
     run(SCRIPTS, analysis())
-    run(COLLECTION, collection())
+    with tempfile.TemporaryDirectory() as plain:
+        run(COLLECTION, collection(Path(plain)))
 
 
 if __name__ == "__main__":
