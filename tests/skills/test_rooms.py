@@ -26,7 +26,7 @@ FLOOR = {
     "replay": 7,
     "replicas": 8, "divergence": 8, "chain": 8, "causes": 8,
     "findings": 9, "coverage": 9, "parameters": 9,
-    "conclusion": 10,
+    "conclusion": 10, "report": 10,
     "pipeline": 11, "assembling": 12,
     "stages": 12,
 }  # fmt: skip

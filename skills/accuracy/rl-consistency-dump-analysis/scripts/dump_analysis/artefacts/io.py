@@ -40,7 +40,7 @@ def of_value(value: Any, kind: type[T], shown: str, *, written_by_people: bool =
     Unknown keys are refused in files that people write and warned of in others. Raises DumpError,
     naming the JSON path of what is wrong.
     """
-    _check_schema(value, kind, shown)
+    check_schema(value, kind, shown)
     try:
         made = msgspec.convert(value, kind, dec_hook=_decode if written_by_people else _decode_known)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -134,7 +134,8 @@ def _umask() -> int:
     return current
 
 
-def _check_schema(value: Any, kind: type[msgspec.Struct], shown: str) -> None:
+def check_schema(value: Any, kind: type[msgspec.Struct], shown: str) -> None:
+    """Raise DumpError where parsed JSON does not state the schema of ``kind``."""
     expected = next(field.default for field in msgspec.structs.fields(kind) if field.name == "schema")
     if not isinstance(value, dict):
         raise DumpError(f"Cannot use {shown}: expected an object with schema {expected}, found a {type(value).__name__}.")
