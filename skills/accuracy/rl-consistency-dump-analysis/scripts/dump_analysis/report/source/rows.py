@@ -36,15 +36,20 @@ def logit_rows(facts: Facts) -> tuple[Slice, Count]:
     rows: Slice = [train, train + count] if train is not None else "unknown"
     if train is None or infer is None or joined[0] is None or joined[1] is None:
         return rows, "unknown"
-    return rows, (infer - joined[1][0]) - (train - joined[0][0])
+    shift = (infer - joined[1][0]) - (train - joined[0][0])
+    return rows, "unknown" if shift and count == 1 else shift  # a single row may be the last of its sequence, wherever it lies
 
 
 def _start(operand: Operand, count: int, tokens: int) -> int | None:
-    """The first token of ``count`` rows: as the operand cuts it, else all tokens, else the last ones, which an engine keeps."""
-    if len(operand.sources) != 1:
-        return None
-    steps = operand.sources[0].steps or ()
-    if any(op.op == "take" for op in steps):
-        return None
-    cuts = [op for op in steps if op.op == "slice" and (op.stop or 0) - (op.start or 0) == count]
-    return (cuts[-1].start or 0) if cuts else tokens - count
+    """The first token of ``count`` rows: as the operand cuts it, else all tokens, else the last ones, which an engine keeps.
+
+    None where parts of it begin at other rows, or single rows are taken.
+    """
+    starts = set()
+    for source in operand.sources:
+        steps = source.steps or ()
+        if any(op.op == "take" for op in steps):
+            return None
+        cuts = [op.start or 0 for op in steps if op.op == "slice" and (op.stop or 0) - (op.start or 0) == count]
+        starts.add(cuts[-1] if cuts else tokens - count)
+    return starts.pop() if len(starts) == 1 else None
