@@ -17,7 +17,7 @@ from dump_analysis.mapping.changes import changes
 from dump_analysis.mapping.tokens.token_join import NotJoined
 
 from . import cli, comparable, conclusion, divergence, gate, probe, sides
-from .artefacts import assembly_plan, io, semantic_mapping
+from .artefacts import assembly_plan, file_names, io, semantic_mapping
 from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel
 from .artefacts.conclusion import Conclusion, Input
@@ -32,8 +32,8 @@ from .sides import Side
 from .train_log import Log
 from .wording import Language, text_of
 
-PROBE, MAPPING, RESULTS, CONCLUSION = "probe.json", "semantic_mapping.json", "boundary_results.json", "conclusion.json"
-REPLAY = "replay_results.json"
+PROBE, MAPPING, RESULTS = file_names.PROBE, file_names.MAPPING, file_names.RESULTS
+REPLAY, CONCLUSION = file_names.REPLAY, file_names.CONCLUSION
 LAYER_MAP, PLAN = "layer_map.md", "assembly_plan.json"
 TRAIN_LOG, PARAM_REPORT = "train log", "param report"  # their labels among the inputs of a conclusion
 

@@ -18,6 +18,7 @@ from .words.report_inputs import REPORT_INPUTS
 from .words.report_labels import REPORT_LABELS
 from .words.report_lead import REPORT_LEAD
 from .words.report_sections import REPORT_SECTIONS
+from .words.reporting_source import REPORTING_SOURCE
 from .words.weights import WEIGHTS
 
 Language = Literal["en", "zh-CN"]
@@ -26,7 +27,7 @@ _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are;
 # kind -> (English, Chinese)
 TABLE: dict[str, tuple[str, str]] = {
     **CAUSES, **COMPARING, **CONCLUDING, **MAPPING, **PROBING, **REPLAYING, **WEIGHTS,
-    **REPORT_LEAD, **REPORT_LABELS, **REPORT_SECTIONS, **REPORT_INPUTS,
+    **REPORTING_SOURCE, **REPORT_LEAD, **REPORT_LABELS, **REPORT_SECTIONS, **REPORT_INPUTS,
 }  # fmt: skip
 
 

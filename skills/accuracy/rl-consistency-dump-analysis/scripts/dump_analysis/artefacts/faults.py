@@ -1,6 +1,8 @@
 """Every fault of a file that people write: each with its JSON path, what is wrong there, and what to do."""
 
 import difflib
+import functools
+import operator
 import types
 import typing
 from typing import Any, Literal, NamedTuple, Union
@@ -45,7 +47,7 @@ def _faults(value: Any, kind: Any, path: str) -> list[Fault]:
         (item,) = typing.get_args(kind)
         return [fault for at, one in enumerate(value) for fault in _faults(one, item, f"{path}[{at}]")]
     try:
-        msgspec.convert(value, kind)
+        msgspec.convert(value, functools.reduce(operator.or_, _alternatives(kind)))
     except msgspec.ValidationError:
         words = _words(kind)
         close = difflib.get_close_matches(value, words, 1) if isinstance(value, str) else []
@@ -68,7 +70,8 @@ def _joined(path: str, key: str) -> str:
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
-    return typing.get_args(kind) if typing.get_origin(kind) in (Union, types.UnionType) else (kind,)
+    parts = typing.get_args(kind) if typing.get_origin(kind) in (Union, types.UnionType) else (kind,)
+    return tuple(part for part in parts if part is not msgspec.UnsetType)
 
 
 def _words(kind: Any) -> list[str]:

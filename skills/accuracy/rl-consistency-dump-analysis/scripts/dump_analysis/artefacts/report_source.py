@@ -36,6 +36,7 @@ Confidence = Literal["CONFIRMED", "SUPPORTED", "CANDIDATE"]
 Checked = Literal["pass", "fail", "not_run", "evidence_missing"]
 CheckedOrNot = Literal["pass", "fail", "not_run", "evidence_missing", "not_applicable"]
 Count = int | Unknown
+Beside = dict[str, Any] | None | msgspec.UnsetType  # what users' files may carry; left out where there is none
 Gate = Literal[
     "tensor_prefill",
     "weight_sync",
@@ -214,9 +215,9 @@ class ReportSource(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Provenance
     comparison: Comparison
     artifacts: Artifacts
-    triage: dict[str, Any] | None = None
-    validation_matrix: dict[str, Any] | None = None
-    metric_progression: dict[str, Any] | None = None
+    triage: Beside = msgspec.UNSET
+    validation_matrix: Beside = msgspec.UNSET
+    metric_progression: Beside = msgspec.UNSET
 
 
 def from_value(value: Any, shown: str = NAME) -> tuple[ReportSource | None, list[Fault]]:

@@ -1,0 +1,142 @@
+"""Whether a report source says what the results beside it say: what contradicts them is refused, what was edited since is told."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from dump_analysis.artefacts import file_names, io
+from dump_analysis.artefacts.boundary_results import BoundaryResults
+from dump_analysis.artefacts.conclusion import Conclusion, Finding
+from dump_analysis.artefacts.faults import Fault
+from dump_analysis.artefacts.report_source import Difference, ReportSource
+
+_FINDING = re.compile(r"F[0-9]+")  # how conclusions number their findings
+
+
+class Beside(NamedTuple):
+    """The results that a source names, as they lie beside it."""
+
+    conclusion: Conclusion | None
+    results: BoundaryResults | None
+    faults: list[Fault]
+    warnings: list[str]
+
+
+def beside(source: ReportSource, folder: Path) -> Beside:
+    """What ``artifacts.files`` names in ``folder``. Raises DumpError where a file is no artefact of its name."""
+    faults: list[Fault] = []
+    warnings: list[str] = []
+    for at, one in enumerate(source.artifacts.files):
+        if not (folder / one.name).is_file():
+            faults.append(
+                Fault(f"artifacts.files[{at}].name", f"{one.name} is not beside the source", "Put it there, or remove the entry.")
+            )
+        elif one.digest not in ("unknown", io.digest_of_file(folder / one.name)):
+            warnings.append(f"artifacts.files[{at}].digest: {one.name} was edited since")
+    named = {one.name for one in source.artifacts.files if (folder / one.name).is_file()}
+    conclusion = results = None
+    if file_names.CONCLUSION in named:
+        conclusion, told = io.read(folder / file_names.CONCLUSION, Conclusion)
+        warnings += told
+    if file_names.RESULTS in named:
+        results, told = io.read(folder / file_names.RESULTS, BoundaryResults)
+        warnings += told
+    return Beside(conclusion, results, faults, warnings)
+
+
+def disagreements(source: ReportSource, found: Beside) -> list[Fault]:
+    """What the results say otherwise; nothing where there is no conclusion to ask."""
+    if found.conclusion is None:
+        return []
+    faults = [*_results(source, found.conclusion), *_dumps(source, found.conclusion)]
+    faults += _named(source, found.conclusion)
+    faults += [fault for at, one in enumerate(source.differences) for fault in _difference(at, one, found)]
+    return faults + list(_weights(source, found))
+
+
+def _results(source: ReportSource, conclusion: Conclusion) -> Iterator[Fault]:
+    results, metric = source.results, conclusion.metrics.e2e
+    if results.native_prefill_status != conclusion.overall:
+        why = f"{results.native_prefill_status}, and {file_names.CONCLUSION} says {conclusion.overall}"
+        yield Fault("results.native_prefill_status", why, f"Write {conclusion.overall}, or conclude again.")
+    if results.conditional_prefill_status != "not_run" and not conclusion.rounds:
+        why = f"{results.conditional_prefill_status}, and {file_names.CONCLUSION} knows of no round"
+        yield Fault("results.conditional_prefill_status", why, "Write not_run.")
+    claimed = results.e2e_metric_status in ("zero", "nonzero", "exact")
+    if claimed and metric.status == "not_run":
+        why = f"{results.e2e_metric_status}, and the log says that it was not computed (valid 0)"
+        yield Fault("results.e2e_metric_status", why, "Write not_run, with null as the value.")
+    if metric.status == "measured" and metric.mean is not None and (not claimed or results.e2e_metric_value != metric.mean):
+        why = f"found {results.e2e_metric_value!r} ({results.e2e_metric_status}), the log measured {metric.mean!r}"
+        yield Fault("results.e2e_metric_value", why, "Write what was measured.")
+
+
+def _dumps(source: ReportSource, conclusion: Conclusion) -> Iterator[Fault]:
+    digests = {one.label: one.digest for one in conclusion.inputs}
+    for side in ("train", "infer"):
+        stated = getattr(source.provenance, side).digest
+        if side in digests and stated != digests[side]:
+            why = f"{file_names.CONCLUSION} is of another {side} dump ({digests[side][:12]}…)"
+            yield Fault(f"provenance.{side}.digest", why, "Write its digest, or put the right files beside the source.")
+
+
+def _named(source: ReportSource, conclusion: Conclusion) -> Iterator[Fault]:
+    """Every fault is a difference, every rounding one or a limitation: nothing that was found goes out of sight."""
+    told = {one.diff_id for one in source.differences}
+    limits = " ".join(source.limitations)
+    for one in conclusion.findings:
+        if one.id in told or (one.character == "rounding" and re.search(rf"\b{re.escape(one.id)}\b", limits, re.ASCII)):
+            continue
+        where = "limitations" if one.character == "rounding" else "differences"
+        why = f"lacks {one.id} ({one.character}, at {one.boundary}) of {file_names.CONCLUSION}"
+        yield Fault(where, why, f"Add {one.id}.")
+    ids = {one.id for one in conclusion.findings}
+    for at, difference in enumerate(source.differences):
+        if _FINDING.fullmatch(difference.diff_id) and difference.diff_id not in ids:
+            why = f"{difference.diff_id} is no finding of {file_names.CONCLUSION}"
+            yield Fault(f"differences[{at}].diff_id", why, "Remove it, or give it an id of its own.")
+
+
+def _difference(at: int, one: Difference, found: Beside) -> Iterator[Fault]:
+    finding = next((each for each in found.conclusion.findings if each.id == one.diff_id), None) if found.conclusion else None
+    if finding is None or found.conclusion is None:
+        return
+    path = f"differences[{at}]"
+    yield from _status(path, one, finding, found.conclusion.overall)
+    if one.boundary != finding.boundary:
+        yield Fault(f"{path}.boundary", f"{one.boundary}, and {one.diff_id} is at {finding.boundary}", f"Write {finding.boundary}.")
+        return
+    rows = [*found.results.boundaries, *found.results.weights] if found.results else []
+    measured = next((row.max_abs_diff for row in rows if row.boundary == finding.boundary), one.discovery_max_abs_diff)
+    if measured != one.discovery_max_abs_diff:
+        why = f"found {one.discovery_max_abs_diff!r}, {file_names.RESULTS} measured {measured!r}"
+        yield Fault(f"{path}.discovery_max_abs_diff", why, "Write what was measured.")
+
+
+def _status(path: str, one: Difference, finding: Finding, overall: str) -> Iterator[Fault]:
+    """A difference that the native run still shows is a known gap, and what is not decided is not confirmed."""
+    if finding.character == "logic" and overall == "nonzero" and one.status not in ("excluded_known_gap", "unresolved_replayed"):
+        why = f"{one.status}, and {one.diff_id} is a fault that the native run still shows"
+        yield Fault(f"{path}.status", why, "Write excluded_known_gap.")
+    elif finding.character != "logic" and one.status == "resolved":
+        why = f"resolved, and {file_names.CONCLUSION} still finds {one.diff_id} ({finding.character})"
+        yield Fault(f"{path}.status", why, "Write excluded_known_gap for rounding, pending for what is not decided.")
+    if finding.character == "unknown" and one.root_cause_confidence == "CONFIRMED":
+        why = f"CONFIRMED, and {file_names.CONCLUSION} has not decided {one.diff_id}"
+        yield Fault(f"{path}.root_cause_confidence", why, "Write CANDIDATE or SUPPORTED.")
+
+
+def _weights(source: ReportSource, found: Beside) -> Iterator[Fault]:
+    """``exact`` is said of weights that were all compared bit for bit."""
+    if source.verification_axes.weight_sync.status != "exact" or found.results is None:
+        return
+    rows = found.results.weights
+    left = [row.boundary for row in rows if row.status != "EXACT"]
+    if left or not rows:
+        why = (
+            f"exact, and {len(left)} of {len(rows)} weights are not EXACT ({', '.join(left[:4])})"
+            if rows
+            else "exact, and none was compared"
+        )
+        yield Fault("verification_axes.weight_sync.status", why, "Write mismatch or evidence_missing.")
