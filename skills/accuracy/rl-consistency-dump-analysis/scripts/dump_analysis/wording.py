@@ -14,6 +14,10 @@ from .words.concluding import CONCLUDING
 from .words.mapping import MAPPING
 from .words.probing import PROBING
 from .words.replaying import REPLAYING
+from .words.report_inputs import REPORT_INPUTS
+from .words.report_labels import REPORT_LABELS
+from .words.report_lead import REPORT_LEAD
+from .words.report_sections import REPORT_SECTIONS
 from .words.reporting_source import REPORTING_SOURCE
 from .words.weights import WEIGHTS
 
@@ -21,7 +25,10 @@ Language = Literal["en", "zh-CN"]
 _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are; ``values`` hold them all
 
 # kind -> (English, Chinese)
-TABLE: dict[str, tuple[str, str]] = {**CAUSES, **COMPARING, **CONCLUDING, **MAPPING, **PROBING, **REPLAYING, **REPORTING_SOURCE, **WEIGHTS}
+TABLE: dict[str, tuple[str, str]] = {
+    **CAUSES, **COMPARING, **CONCLUDING, **MAPPING, **PROBING, **REPLAYING, **WEIGHTS,
+    **REPORTING_SOURCE, **REPORT_LEAD, **REPORT_LABELS, **REPORT_SECTIONS, **REPORT_INPUTS,
+}  # fmt: skip
 
 
 def word(kind: str, **values: Any) -> Worded:

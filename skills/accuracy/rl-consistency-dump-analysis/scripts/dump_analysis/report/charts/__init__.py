@@ -1,0 +1,1 @@
+"""Charts of the report as inline SVG, each drawn at two widths; colours come from the page's classes."""

@@ -1,0 +1,91 @@
+"""What the report says of inputs, of how to read it, and in charts. Part of `wording.TABLE`: kind -> (English, Chinese)."""
+
+REPORT_INPUTS: dict[str, tuple[str, str]] = {
+    # --- inputs ---
+    "inputs_answer": (
+        "One forward of the same {n} tokens on each side; {rows} boundaries joined.",
+        "两侧对相同的 {n} 个 token 各做一次前向；对应 {rows} 个边界。",
+    ),
+    "inputs_answer_unknown": ("One forward on each side; {rows} boundaries joined.", "两侧各一次前向；对应 {rows} 个边界。"),
+    "in_side": ("Side", "侧"),
+    "in_backend": ("Software", "软件"),
+    "in_versions": ("Versions", "版本"),
+    "in_layout": ("Layout", "并行布局"),
+    "in_dump": ("Dump", "采集"),
+    "in_step": ("Step, rank", "step、rank"),
+    "in_request": ("Request", "请求"),
+    "in_alignment": ("Prompt alignment", "prompt 对齐"),
+    "in_aligned": (
+        "prompt {prompt} tokens; train input {train}, infer prefill {infer}; slice {slice}; causal shift {shift}",
+        "prompt {prompt} 个 token；训练输入 {train}，推理 prefill {infer}；区间 {slice}；因果位移 {shift}",
+    ),
+    "in_basis": ("Joined by", "对应依据"),
+    "in_basis_one": ("{name} {n}", "{name} {n}"),
+    "in_axes": ("Verification axes", "验证轴"),
+    "in_files": ("Artefacts", "产物"),
+    "in_again": ("To run again", "重新运行"),
+    "in_hardware": ("Hardware", "硬件"),
+    "in_evidence": ("Recorded by", "采集工具"),
+    "in_coverage": ("Coverage", "覆盖范围"),
+    "in_objective": ("Asked for", "目标"),
+    "in_none": ("not stated", "未注明"),
+    "in_unknown": ("unknown", "未知"),
+    "joined_weights": ("weights", "权重"),
+    "joined_values": ("values", "数值"),
+    "joined_dataflow": ("data flow", "数据流"),
+    "joined_signature": ("signature", "签名"),
+    "joined_structure": ("structure", "结构"),
+    "joined_name": ("name", "名称"),
+    "joined_declared": ("declared by people", "人工声明"),
+    # --- how to read ---
+    "read_answer": ("Six words.", "六个词。"),
+    "read_fault": ("Fault, rounding", "故障、舍入"),
+    "read_fault_is": (
+        "A fault (logic): the two sides compute different functions or constants. Rounding: the same function, rounded at other points.",
+        "故障（逻辑级）：两侧的函数或常数不同。舍入（舍入级）：同一函数，舍入点不同。",
+    ),
+    "read_boundary": ("Boundary", "边界"),
+    "read_boundary_is": ("A point of the computation with one mathematical meaning on both sides.", "计算中在两侧含义相同的一点。"),
+    "read_local": ("Local, carried in", "本地、上游带入"),
+    "read_local_is": (
+        "Local: made here, from equal inputs. Carried in: it differs only because its inputs did.",
+        "本地：输入相同而在此产生。上游带入：仅因输入已不同。",
+    ),
+    "read_replay": ("Replay", "重算"),
+    "read_replay_is": (
+        "Each module is recomputed from its own recorded inputs and weights, so what it adds is told from what came in.",
+        "用各模块自己记录的输入与权重重新计算，从而区分其自身引入与上游带入。",
+    ),
+    "read_ulp": ("ULP", "ULP"),
+    "read_ulp_is": ("The distance between neighbouring numbers of the format at that size.", "该数量级上相邻可表示数之间的距离。"),
+    "read_bound": ("Bound", "误差界"),
+    "read_bound_is": (
+        "The largest rounding error that the format and the operation allow; derived, never tuned.",
+        "由数据格式与运算推导的最大舍入误差，不经调整。",
+    ),
+    # --- terminal and Markdown ---
+    "strip_of_layers": (
+        "layers {first} to {last}, {step} a column: ■ fault, ● rounding, ◐ not decided",
+        "第 {first} 至 {last} 层，每列 {step} 层：■ 故障，● 舍入，◐ 未定",
+    ),
+    "md_legend": (
+        "· exact, ■ fault here, ● rounding here, ◐ not separated, – carried in, ○ not compared; one sign a layer",
+        "· 逐比特相同，■ 此处故障，● 此处舍入，◐ 未区分，– 上游带入，○ 未比对；每层一个符号",
+    ),
+    "md_first_rows": (
+        "{m} of {n}, those made here first; boundary_results.json holds all.",
+        "{n} 个中的 {m} 个，先列当处产生者；全部见 boundary_results.json。",
+    ),
+    "md_by_layer": ("largest by layer", "各层最大值"),
+    # --- charts ---
+    "alt_strip": ("Findings over layers: {list}", "差异点在各层的分布：{list}"),
+    "alt_strip_one": ("{id} {state} in {where}", "{id} {state}，位于{where}"),
+    "alt_no_layer": ("no layer", "层外"),
+    "alt_tally": ("Boundaries by state: {list}", "各状态的边界数：{list}"),
+    "alt_map": ("Layer map: places of computation against layers. {answer}", "层图：计算位置对层。{answer}"),
+    "alt_growth": ("Growth over layers, log scale. {answer}", "各层的放大，对数刻度。{answer}"),
+    "alt_heat": ("Largest relative error by layer and token position. {answer}", "按层与 token 位置的最大相对误差。{answer}"),
+    "alt_hist": ("{id}: {reading}", "{id}：{reading}"),
+    "alt_direction": ("{smaller} percent smaller, {larger} percent larger on train", "训练侧偏小 {smaller}%，偏大 {larger}%"),
+    "alt_more_rows": ("+ {m} more findings", "另有 {m} 个差异点"),
+}
