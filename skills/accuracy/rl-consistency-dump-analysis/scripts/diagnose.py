@@ -82,14 +82,14 @@ def main() -> int:
 
 
 def _answer(found: "Conclusion", folder: Path, reported: "Reported", args: argparse.Namespace) -> None:
-    """The three sentences, and what was left where."""
+    """The headline and three sentences of the report, what was left where, and the findings over the layers."""
     from dump_analysis import pipeline, reporting
 
     proposed = () if args.mapping else (pipeline.LAYER_MAP,)
     names = (pipeline.PROBE, pipeline.MAPPING, *proposed, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION, *reported.files)
     left = " (would_decide names what is left to do)" if found.would_decide else ""
-    lines = [*pipeline.sentences(found, args.lang), f"left in {folder}: {' '.join(names)}"]
-    cli.answer(lines, reporting.after(folder, reported, left))
+    opening = reporting.opening(folder, args.lang)
+    cli.answer([*opening.said, f"left in {folder}: {' '.join(names)}"], reporting.after(folder, reported, left), opening.strip)
 
 
 if __name__ == "__main__":

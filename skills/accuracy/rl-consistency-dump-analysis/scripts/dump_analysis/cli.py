@@ -94,10 +94,12 @@ def exit_code(overall: str, consistency: str, *, wanted: bool) -> int:
     return {"consistent": ANSWERED, "inconsistent": FOUND, "undecided": INCOMPLETE}[consistency] if wanted else ANSWERED
 
 
-def answer(lines: Sequence[str], then: str) -> None:
-    """Print the answer, short enough for an agent, its last line what to run next."""
-    text, last = "\n".join(lines), f"next: {then}"
+def answer(lines: Sequence[str], then: str, drawn: Sequence[str] = ()) -> None:
+    """Print the answer, short enough for an agent, its last line what to run next. ``drawn``: left out where there is no room for it."""
+    last = f"next: {then}"
     room = _LONGEST_ANSWER - len(last)
+    text, whole = "\n".join(lines), "\n".join([*lines, *drawn])
+    text = whole if len(whole) <= room else text
     print(text if len(text) <= room else text[: room - 2] + " …")
     print(last)
 

@@ -10,7 +10,7 @@ from msprobe_files.errors import DumpError
 
 from . import cli, pipeline
 from .artefacts import file_names
-from .report import generating
+from .report import evidence, generating, glyphs
 from .report.source import fill, standing
 from .report.source.standing import Standing
 from .wording import Language
@@ -58,6 +58,20 @@ def even_so(folder: Path, language: Language, before: Standing | None) -> Iterat
         if (folder / file_names.CONCLUSION).is_file():
             report_step(folder, language, before)
         raise
+
+
+class Opening(NamedTuple):
+    """The report's headline and three sentences, and its findings over the layers, a line each."""
+
+    said: list[str]
+    strip: list[str]
+
+
+def opening(folder: Path, language: Language) -> Opening:
+    """What the report opens with, for a terminal; it needs no package of the report's."""
+    found = evidence.read(folder, [file_names.REPLAY, file_names.MAPPING])
+    lead = glyphs.lead_of(found, language)
+    return Opening([f"{lead.glyph} {lead.headline}", *lead.sentences], glyphs.glyph_strip(found, language))
 
 
 def after(folder: Path, reported: Reported, left: str) -> str:

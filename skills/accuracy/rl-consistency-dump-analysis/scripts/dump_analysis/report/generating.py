@@ -9,6 +9,7 @@ from dump_analysis.artefacts.report_source import ReportSource
 from dump_analysis.wording import Language
 
 from . import agreement, leaks, rules
+from .said import Voice
 
 PACKAGES = ("jinja2", "markdown", "markupsafe")  # what rendering needs, and nothing else here
 
@@ -54,19 +55,24 @@ def generate(path: Path, output: Path, language: Language | None) -> Checked:
 
 
 def rendered(source: ReportSource, folder: Path, language: Language | None) -> tuple[str, str]:
-    """The report as Markdown and as HTML. Raises ModuleNotFoundError where one of PACKAGES is missing."""
-    from . import rendering  # the packages that it needs are asked for when they are needed
+    """The report as Markdown and as HTML; without a conclusion in ``folder`` of the source alone.
 
+    Raises ModuleNotFoundError where one of PACKAGES is missing.
+    """
+    from . import by_hand, rendering  # the packages that they need are asked for when they are needed
+
+    if not (folder / file_names.CONCLUSION).is_file():
+        return by_hand.by_hand(source, Voice(language or source.language))
     made = rendering.render(source, folder, language or source.language)
     return made.markdown, made.html
 
 
 def _leaks_beside(source: ReportSource, folder: Path) -> list[Fault]:
-    """What the files that a source names hold, all of which a report may show."""
+    """What the files beside a source hold that a report may show: those it names, the results, and what rounds have left."""
+    names = {one.name for one in source.artifacts.files} | {file_names.CONCLUSION, file_names.RESULTS}
+    paths = {folder / name for name in names if name.endswith(".json")} | set(folder.glob("round*/*.json"))
     found: list[Fault] = []
-    for one in source.artifacts.files:
-        path = folder / one.name
-        if path.suffix == ".json" and path.is_file():
-            value: Any = io.load(path)
-            found += leaks.leaks(value, one.name)
+    for path in sorted(path for path in paths if path.is_file()):
+        value: Any = io.load(path)
+        found += leaks.leaks(value, path.relative_to(folder).as_posix())
     return found

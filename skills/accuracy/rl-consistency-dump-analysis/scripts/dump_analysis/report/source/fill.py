@@ -13,7 +13,7 @@ from . import axes, differences, limitations, scope
 from .facts import Facts, of_folder
 
 UNKNOWN = "unknown"
-_LEFT = re.compile(r"unknown(?![\w-])")  # alone, or before what is known of the field
+_LEFT = re.compile(r"unknown[:：].*|(.*[^\w-])?unknown", re.DOTALL)  # alone, before what is asked, or after what is known
 
 
 def from_results(folder: Path, language: Language) -> tuple[ReportSource, list[str]]:
@@ -52,7 +52,7 @@ def _contract(facts: Facts) -> AcceptanceContract:
 
 def is_left(value: object) -> bool:
     """Whether a value says that nobody has told it yet."""
-    return isinstance(value, str) and _LEFT.match(value) is not None
+    return isinstance(value, str) and _LEFT.fullmatch(value) is not None
 
 
 def left_to_people(source: ReportSource) -> list[str]:

@@ -61,7 +61,8 @@ def _filled(fresh: Any, before: Any) -> Any:
         return {key: _filled(value, before[key]) if key in before else value for key, value in fresh.items()}
     if isinstance(fresh, list) and isinstance(before, list):
         return [_filled(value, before[at]) if at < len(before) else value for at, value in enumerate(fresh)]
-    return before if is_left(fresh) and isinstance(before, str | int) else fresh
+    told = isinstance(before, str | int) and not is_left(before)
+    return before if told and is_left(fresh) else fresh
 
 
 def _as_filled(source: ReportSource, folder: Path) -> bool:
