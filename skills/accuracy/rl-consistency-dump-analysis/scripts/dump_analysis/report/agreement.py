@@ -6,25 +6,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dump_analysis.artefacts import file_names, io
-from dump_analysis.artefacts.boundary_results import BoundaryResults
 from dump_analysis.artefacts.conclusion import Conclusion, Finding
 from dump_analysis.artefacts.faults import Fault
 from dump_analysis.artefacts.report_source import Difference, ReportSource
+from dump_analysis.report.source.axes import weight_sync
+from dump_analysis.report.source.facts import Facts, of_folder
 
 _FINDING = re.compile(r"F[0-9]+")  # how conclusions number their findings
 
 
 class Beside(NamedTuple):
-    """The results beside a source."""
+    """The results beside a source; None where there is no conclusion to ask."""
 
-    conclusion: Conclusion | None
-    results: BoundaryResults | None
+    facts: Facts | None
     faults: list[Fault]
     warnings: list[str]
 
 
 def beside(source: ReportSource, folder: Path) -> Beside:
-    """The results in ``folder``, and what is wrong with the files that ``artifacts.files`` names.
+    """The results in ``folder``, whether the source names them or not, and what is wrong with the files that it names.
 
     Raises DumpError where one is no artefact of its name.
     """
@@ -37,24 +37,20 @@ def beside(source: ReportSource, folder: Path) -> Beside:
             )
         elif one.digest not in ("unknown", io.digest_of_file(folder / one.name)):
             warnings.append(f"artifacts.files[{at}].digest: {one.name} was edited since")
-    conclusion = results = None  # a report is made of them whether the source names them or not
-    if (folder / file_names.CONCLUSION).is_file():
-        conclusion, told = io.read(folder / file_names.CONCLUSION, Conclusion)
-        warnings += told
-    if (folder / file_names.RESULTS).is_file():
-        results, told = io.read(folder / file_names.RESULTS, BoundaryResults)
-        warnings += told
-    return Beside(conclusion, results, faults, warnings)
+    if not (folder / file_names.CONCLUSION).is_file():
+        return Beside(None, faults, warnings)
+    facts = of_folder(folder, source.language)
+    return Beside(facts, faults, warnings + facts.warnings)
 
 
 def disagreements(source: ReportSource, found: Beside) -> list[Fault]:
-    """What the results say otherwise; nothing where there is no conclusion to ask."""
-    if found.conclusion is None:
+    """What the results say otherwise."""
+    if found.facts is None:
         return []
-    faults = [*_results(source, found.conclusion), *_dumps(source, found.conclusion)]
-    faults += _named(source, found.conclusion)
-    faults += [fault for at, one in enumerate(source.differences) for fault in _difference(at, one, found)]
-    return faults + list(_weights(source, found))
+    conclusion = found.facts.conclusion
+    faults = [*_results(source, conclusion), *_dumps(source, conclusion), *_named(source, conclusion)]
+    faults += [fault for at, one in enumerate(source.differences) for fault in _difference(at, one, found.facts)]
+    return faults + list(_weights(source, found.facts))
 
 
 def _results(source: ReportSource, conclusion: Conclusion) -> Iterator[Fault]:
@@ -100,19 +96,18 @@ def _named(source: ReportSource, conclusion: Conclusion) -> Iterator[Fault]:
             yield Fault(f"differences[{at}].diff_id", why, "Remove it, or give it an id of its own.")
 
 
-def _difference(at: int, one: Difference, found: Beside) -> Iterator[Fault]:
-    finding = next((each for each in found.conclusion.findings if each.id == one.diff_id), None) if found.conclusion else None
-    if finding is None or found.conclusion is None:
+def _difference(at: int, one: Difference, facts: Facts) -> Iterator[Fault]:
+    finding = next((each for each in facts.conclusion.findings if each.id == one.diff_id), None)
+    if finding is None:
         return
     path = f"differences[{at}]"
-    yield from _status(path, one, finding, found.conclusion.overall)
+    yield from _status(path, one, finding, facts.conclusion.overall)
     if one.boundary != finding.boundary:
         yield Fault(f"{path}.boundary", f"{one.boundary}, and {one.diff_id} is at {finding.boundary}", f"Write {finding.boundary}.")
         return
-    rows = [*found.results.boundaries, *found.results.weights] if found.results else []
-    measured = next((row.max_abs_diff for row in rows if row.boundary == finding.boundary), one.discovery_max_abs_diff)
-    if measured != one.discovery_max_abs_diff:
-        why = f"found {one.discovery_max_abs_diff!r}, {file_names.RESULTS} measured {measured!r}"
+    row = facts.row(finding.boundary)
+    if row is not None and row.max_abs_diff != one.discovery_max_abs_diff:
+        why = f"found {one.discovery_max_abs_diff!r}, {file_names.RESULTS} measured {row.max_abs_diff!r}"
         yield Fault(f"{path}.discovery_max_abs_diff", why, "Write what was measured.")
 
 
@@ -129,16 +124,9 @@ def _status(path: str, one: Difference, finding: Finding, overall: str) -> Itera
         yield Fault(f"{path}.root_cause_confidence", why, "Write CANDIDATE or SUPPORTED.")
 
 
-def _weights(source: ReportSource, found: Beside) -> Iterator[Fault]:
+def _weights(source: ReportSource, facts: Facts) -> Iterator[Fault]:
     """``exact`` is said of weights that were all compared bit for bit."""
-    if source.verification_axes.weight_sync.status != "exact" or found.results is None:
-        return
-    rows = found.results.weights
-    left = [row.boundary for row in rows if row.status != "EXACT"]
-    if left or not rows:
-        why = (
-            f"exact, and {len(left)} of {len(rows)} weights are not EXACT ({', '.join(left[:4])})"
-            if rows
-            else "exact, and none was compared"
-        )
-        yield Fault("verification_axes.weight_sync.status", why, "Write mismatch or evidence_missing.")
+    found = weight_sync(facts)
+    if source.verification_axes.weight_sync.status == "exact" and found.status != "exact":
+        why = f"exact, and the results say {found.status} ({found.evidence})"
+        yield Fault("verification_axes.weight_sync.status", why, f"Write {found.status}.")

@@ -16,7 +16,7 @@ from dump_analysis.artefacts.faults import Fault
 _ROW = 8  # numbers one after the other that are a row of a tensor and no shape, interval or slice
 _START = r"(?<![A-Za-z0-9_.\-/<\\])"  # where a path or address may begin; letters of other scripts may stand before it
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-_NUMBERS = re.compile(rf"(?<![\w.]){_NUMBER}(?:[,;\s\[\]]+{_NUMBER}){{{_ROW - 1},}}(?![\w.])")
+_NUMBERS = re.compile(rf"(?<![\w.]){_NUMBER}(?:[,;\s\[\]]+{_NUMBER}){{{_ROW - 1},}}(?![\w.])", re.ASCII)
 _KEYS_OF_TEXT = frozenset(
     {"prompt", "prompts", "completion", "response_text", "messages", "input_ids", "token_ids", "prompt_token_ids", "tokens_text"}
 )
@@ -34,9 +34,10 @@ _SECRETS = re.compile(
     r"|\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*"
     r"|(?i:\b(?:bearer|basic)\s+[A-Za-z0-9+/_=.-]{16,})"
     rf"|(?i:(?<![A-Za-z]){_SECRET_WORDS}[:=：]\s*[\"']?[^\s\"',;，。；]{{3,}})"
-    rf"|(?i:(?<![A-Za-z]){_SECRET_WORDS}(?:\bis\b|为|是)\s*[\"']?(?=[^\s\"']*\d)[^\s\"',;，。；]{{3,}})"
+    rf"|(?i:(?<![A-Za-z]){_SECRET_WORDS}(?:\bis\b|为|是)\s*[\"']?(?=[^\s\"']*\d)[^\s\"',;，。；]{{3,}})",
+    re.ASCII,
 )
-_BASIC_AUTH = re.compile(r"\b[a-z][a-z0-9+.-]{0,15}://[^\s/@:]+:[^\s/@]+@", re.IGNORECASE)
+_BASIC_AUTH = re.compile(r"\b[a-z][a-z0-9+.-]{0,15}://[^\s/@:]+:[^\s/@]+@", re.ASCII | re.IGNORECASE)
 
 # --- places of the machine ---
 
@@ -44,24 +45,31 @@ _ROOTS = r"(?:home|root|Users|tmp|etc|var|opt|mnt|data|dev|usr|srv|workspace)"
 _ABSOLUTE = re.compile(
     rf"{_START}/(?:[A-Za-z0-9_.@+~-]+/)+[A-Za-z0-9_.@+~-]*|{_START}/{_ROOTS}(?![A-Za-z0-9_./-])"
     rf"|{_START}~[A-Za-z0-9_.-]*/|\$\{{?HOME\b|%USERPROFILE%"
-    rf"|{_START}[A-Za-z]:[\\/](?![\\/])[^\s]|(?<![\w\\])\\\\[A-Za-z0-9_.-]+\\[A-Za-z0-9_$.-]+"
+    rf"|{_START}[A-Za-z]:[\\/](?![\\/])[^\s]|(?<![\w\\])\\\\[A-Za-z0-9_.-]+\\[A-Za-z0-9_$.-]+",
+    re.ASCII,
 )
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s]", re.IGNORECASE)
-_MAIL = re.compile(r"(?<![\w.%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9][A-Za-z0-9.-]*(?![\w@])")
-_QUAD = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?![\w]|\.\d)(:\d+|/\d+)?")
-_NAME_BEFORE = re.compile(r"(?:^|[^A-Za-z])([A-Za-z][\w+-]*)(?:\s*[=<>~!]=?=?\s*|\s+)[vV]?$")
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s]", re.ASCII | re.IGNORECASE)
+_MAIL = re.compile(r"(?<![\w.%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9][A-Za-z0-9.-]*(?![\w@])", re.ASCII)
+_QUAD = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?![\w]|\.\d)(:\d+|/\d+)?", re.ASCII)
+_NAME_BEFORE = re.compile(r"(?:^|[^A-Za-z])([A-Za-z][\w+-]*)(\s*[=<>~!]=?=?\s*|\s+)[vV]?$", re.ASCII)
 _VERSION_BEFORE = re.compile(r"(?:版本|固件|驱动)(?:号|为|是)?[:：\s]*[vV]?$")
-_PLACE_WORDS = re.compile(
-    r"(?i)(?:at|on|from|to|via|by|in|is|and|or|ssh|ping|endpoint|port)"
-    r"|(?i:(?:host|ip|addr|node|server|machine|master|worker)[\w-]*)"
+# A name that a version may follow: abbreviations, names with digits or joints, and the plain words among them.
+_SOFTWARE = re.compile(
+    r"[A-Za-z]*[A-Z][A-Z]\w*|(?=.*[0-9_+-])\w[\w+-]*"
+    r"|(?i:version|ver|release|rev|build|driver|firmware|toolkit|runtime|kernel|python|torch|numpy|transformers|vllm|sglang|slime|verl"
+    r"|msprobe|megatron|mindspeed|mindspore|mindstudio|ascend|cuda|cudnn|nccl|hccl|rocm|triton)",
+    re.ASCII,
 )
-_SIX = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:.])")
-_MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])")
+_PLACE_WORDS = re.compile(r"(?i:(?:host|ip|addr|node|server|machine|master|worker|lan|dns|vpn)[\w-]*)", re.ASCII)
+_VERSION = re.compile(r"[vV]?[0-9]+(?:\.[0-9]+){3}", re.ASCII)
+_SIX = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:.])", re.ASCII)
+_MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])", re.ASCII)
 _DOMAINS = r"(?:com|cn|org|net|io|local|localdomain|internal|intranet|corp|lan|edu|gov|cloud)"
 _HOST = re.compile(
     rf"(?<![\w.@-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+{_DOMAINS}(?![\w-]|\.\w)"
     r"|(?<![\w.-])(?:ip|node|worker|host|server|compute|dgx|gpu|npu|pod|ecs|bms|notebook)(?:-[a-z0-9]+)*-[0-9]{1,5}(?![\w.-])"
-    r"|(?i:\b(?:host|hostname|node[_ ]?name|主机名?|节点名)\s*[:=：]\s*[A-Za-z0-9][\w.-]+)|(?i:\blocalhost\b)"
+    r"|(?i:\b(?:host|hostname|node[_ ]?name|主机名?|节点名)\s*[:=：]\s*[A-Za-z0-9][\w.-]+)|(?i:\blocalhost\b)",
+    re.ASCII,
 )
 
 # --- prompts ---
@@ -71,7 +79,8 @@ _PROMPT = re.compile(
     r"<\|[A-Za-z_]+\|>|\[/?INST\]|<<SYS>>|<(?:bos|eos|pad|start_of_turn|end_of_turn)>"
     r"|(?m:^\s*(?:Human|User|Assistant|System|用户|助手)[:：]\s*\S)"
     r"|(?i:(?<![\w.])(?:prompts?|completions?|response text|token text|tokens? (?:as )?text|提示词|提示文本|回复文本)"
-    rf"\s*(?:[:=：]|\bwas\b|\bis\b|\breads\b|为|是)\s*[{_QUOTES}])"
+    rf"\s*(?:[:=：]|\bwas\b|\bis\b|\breads\b|为|是)\s*[{_QUOTES}])",
+    re.ASCII,
 )
 
 
@@ -113,8 +122,8 @@ def _entry(key: str, item: Any, path: str, where: str) -> Iterator[Fault]:
         yield _fault(path, where, "a prompt or the text of tokens")
     elif (kind := _kind(key)) is not None:
         yield _fault(path, where, kind)
-    elif isinstance(item, str) and path.endswith(f".versions.{key}"):
-        yield from _walk(f"{key} {item}", path, where)  # four numbers after a name are a version
+    elif isinstance(item, str) and path.endswith(f".versions.{key}") and _is_version(key, item):
+        return  # four numbers that a package is said to be of
     else:
         yield from _walk(item, path, where)
 
@@ -158,15 +167,20 @@ def _holds_address(text: str) -> bool:
 
 
 def _is_address(found: "re.Match[str]", text: str) -> bool:
-    """Four numbers are an address, unless a name that is no word of place stands before them, as before a version."""
+    """Four numbers are an address, unless the name of software stands before them, as before a version."""
     try:
         IPv4Address(found.group(1))
     except AddressValueError:
         return False
     said = text[max(0, found.start() - 60) : found.start()]
     name = _NAME_BEFORE.search(said)
-    is_version = _VERSION_BEFORE.search(said) or (name is not None and not _PLACE_WORDS.fullmatch(name.group(1)))
-    return found.group(2) is not None or not is_version
+    named = name is not None and not _PLACE_WORDS.fullmatch(name.group(1))
+    named = named and name is not None and (bool(name.group(2).strip()) or _SOFTWARE.fullmatch(name.group(1)) is not None)
+    return found.group(2) is not None or not (named or _VERSION_BEFORE.search(said))
+
+
+def _is_version(package: str, text: str) -> bool:
+    return _VERSION.fullmatch(text) is not None and _PLACE_WORDS.fullmatch(package) is None
 
 
 def _is_six(text: str) -> bool:
