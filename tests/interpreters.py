@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 OLDEST_SHARED, OLDEST_ANALYSIS, OWN = (3, 8), (3, 10), (3, 11)
 # What a version runs: the packages it needs, and what pytest is told.
 SHARED = (["pytest", "hypothesis", "numpy"], ["tests/msprobe_files", "tests/collection"])
-ANALYSIS = (["pytest", "hypothesis", "numpy", "msgspec", "tqdm"], ["--ends", "tests"])
+ANALYSIS = (["pytest", "hypothesis", "numpy", "msgspec", "tqdm", "jinja2", "markdown"], ["--ends", "tests"])
 
 
 def candidates() -> Iterator[Path]:

@@ -51,7 +51,8 @@ def analysis() -> dict[str, tuple[str | Path, ...]]:
         "replay_boundaries.py": (*pair, "--mapping", mapping, "--output", WORK / "replay_results.json"),
         "conclude.py": ("--workdir", WORK),
         "diagnose.py": (*pair, "--mapping", mapping, "--output-dir", WORK / "diagnose"),
-        "check_stage.py": ("--stage", "7", "--workdir", WORK / "diagnose"),
+        "generate_alignment_report.py": ("--input", WORK / "diagnose/report_source.json", "--output-dir", WORK / "report"),
+        "check_stage.py": ("--stage", "8", "--workdir", WORK / "diagnose"),
     }
 
 

@@ -93,7 +93,7 @@ def test_each_gate_is_open_before_the_later_products_are_there(work: Path) -> No
     """In order, a stage is open as soon as its own product is there, and the next command is named with real paths."""
     order = {
         0: (CARD, "probe_dump.py"), 1: (PROBE, "diagnose.py"), 2: (MAPPING, "analyze_dump_boundaries.py"),
-        3: (RESULTS, "replay_boundaries.py"), 4: (REPLAY, "conclude.py"), 6: (CONCLUSION, "--stage 7"), 7: (CONCLUSION, CONCLUSION),
+        3: (RESULTS, "replay_boundaries.py"), 4: (REPLAY, "conclude.py"), 6: (CONCLUSION, "--stage 7"), 7: (CONCLUSION, "--stage 8"),
     }  # fmt: skip
     later = {name: (work / name).read_bytes() for name in (PROBE, MAPPING, RESULTS, REPLAY, CONCLUSION)}
     for name in later:
@@ -478,7 +478,7 @@ def test_the_repairs_are_commands_that_open_the_gates(work: Path, sample: Callab
 # --- cannot ---
 
 
-@pytest.mark.parametrize("stage", ["5", "8", "-1", "99"])
+@pytest.mark.parametrize("stage", ["5", "9", "-1", "99"])
 def test_a_stage_without_a_gate_cannot_be_checked(stage: str, finished: Path) -> None:
     ran = run_command("check_stage.py", "--stage", stage, "--workdir", finished)
     assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)

@@ -14,7 +14,7 @@ from running import ROOT, SCRIPTS, run_command
 
 SKILL = ROOT / "skills/accuracy/rl-consistency-dump-analysis"
 TEXTS = [SKILL / "SKILL.md", *sorted((SKILL / "references").glob("*.md"))]
-MOST_LINES = {"SKILL.md": 300, "semantic-mapping.md": 150, "pitfalls.md": 120}
+MOST_LINES = {"SKILL.md": 310, "semantic-mapping.md": 150, "pitfalls.md": 120}
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -26,7 +26,7 @@ def blocks(path: Path, language: str) -> list[str]:
 def test_files_that_a_text_names_are_there(path: Path) -> None:
     """A reference that was renamed leaves the agent without it; every reference is one step away."""
     named = re.findall(r"`(?:references/)?([\w-]+\.(?:md|json))`", path.read_text(encoding="utf-8"))
-    references = {name for name in named if name.endswith(".md") and name not in ("SKILL.md", "layer_map.md")}
+    references = {name for name in named if name.endswith(".md") and name not in ("SKILL.md", "layer_map.md", "alignment_report.md")}
     assert {name for name in references if not (SKILL / "references" / name).is_file()} == set()
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Say where a trainer's dump and an inference engine's dump part, and why: probe, mapping, gate, replay, conclusion in one call."""
+"""Say where a trainer's dump and an inference engine's dump part, and why: probe, mapping, gate, replay, conclusion, report in one call."""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dump_analysis.artefacts.conclusion import Conclusion
+    from dump_analysis.reporting import Reported
 
 try:
     from dump_analysis import cli
@@ -18,7 +19,7 @@ except ModuleNotFoundError:
 EPILOG = f"""reads:   two dumps, never changed; without --mapping the rows are found in the data (propose_mapping.py alone does that),
          with it they are yours (see analyze_dump_boundaries.py --help)
 writes:  probe.json semantic_mapping.json boundary_results.json replay_results.json conclusion.json into --output-dir
-         (layer_map.md where it proposes)
+         (layer_map.md where it proposes), and the report: report_source.json alignment_report.md alignment_report.html
 
 {cli.EXIT_CODES}with --exit-code:
   0  consistent    1  inconsistent    3  undecided
@@ -37,22 +38,25 @@ def main() -> int:
     parser.share(*FLAGS, required=("train", "infer"))
     args = parser.parse_args()
 
-    from dump_analysis import pipeline, train_log
+    from dump_analysis import pipeline, reporting, train_log
     from dump_analysis.artefacts import io
     from dump_analysis.mapping import declared
+    from dump_analysis.report.source.standing import standing
 
     folder = Path(args.output_dir)
     given = {"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config}
     given |= {"--train-log": args.train_log, "--plan": args.plan, "--param-report": args.param_report}
     pipeline.require_files(given)
     pipeline.refuse_inside(folder, args.train + args.infer)
-    answers = [folder / name for name in (pipeline.LAYER_MAP, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION)]
+    made_anew = (pipeline.LAYER_MAP, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION, *reporting.RENDERED)
+    answers = [folder / name for name in made_anew]
+    source_before = standing(folder)
     before = pipeline.standing(folder / pipeline.MAPPING) if args.mapping is None else None
     log = train_log.read(args.train_log) if args.train_log else None
     pipeline.forget(answers, list(given.values()))
     _, probed = pipeline.probe_step(args.train, args.infer, folder / pipeline.PROBE)
     train, infer = pipeline.open_pair(args.train, args.infer)
-    with pipeline.saying_not_run(train, infer, folder):
+    with reporting.even_so(folder, args.lang, source_before), pipeline.saying_not_run(train, infer, folder):
         full, mapped = pipeline.mapping_step(train, infer, args.mapping, args.plan, args.reference)
     mapping = declared.with_unmapped(full, train, infer)
     if args.mapping is None:
@@ -65,25 +69,27 @@ def main() -> int:
         train, infer, mapping, digest, folder / pipeline.REPLAY, configs, quiet=args.quiet, previous=args.previous
     )
     found, concluded = pipeline.conclude_step(folder, folder / pipeline.CONCLUSION, configs, log, args.param_report)
-    cli.warn(mapped.warnings + gated.warnings + replayed.warnings + concluded.warnings, quiet=args.quiet)
+    reported = reporting.report_step(folder, args.lang, source_before)
+    told = [line for step in (mapped, gated, replayed, concluded, reported) for line in step.warnings]
+    cli.warn(told, quiet=args.quiet)
     if args.json:
         print(io.text_of(found), end="")
     else:
-        _answer(found, folder, args)
+        _answer(found, folder, reported, args)
     for error in probed.errors or gated.errors:
         cli.fail(error)
     return cli.exit_code(found.overall, found.consistency, wanted=args.exit_code)
 
 
-def _answer(found: "Conclusion", folder: Path, args: argparse.Namespace) -> None:
-    """The three sentences, and what was left where."""
-    from dump_analysis import pipeline
+def _answer(found: "Conclusion", folder: Path, reported: "Reported", args: argparse.Namespace) -> None:
+    """The headline and three sentences of the report, what was left where, and the findings over the layers."""
+    from dump_analysis import pipeline, reporting
 
     proposed = () if args.mapping else (pipeline.LAYER_MAP,)
-    names = (pipeline.PROBE, pipeline.MAPPING, *proposed, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION)
+    names = (pipeline.PROBE, pipeline.MAPPING, *proposed, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION, *reported.files)
     left = " (would_decide names what is left to do)" if found.would_decide else ""
-    lines = [*pipeline.sentences(found, args.lang), f"left in {folder}: {' '.join(names)}"]
-    cli.answer(lines, pipeline.after_conclusion(folder / pipeline.CONCLUSION, left))
+    opening = reporting.opening(folder, args.lang)
+    cli.answer([*opening.said, f"left in {folder}: {' '.join(names)}"], reporting.after(folder, reported, left), opening.strip)
 
 
 if __name__ == "__main__":

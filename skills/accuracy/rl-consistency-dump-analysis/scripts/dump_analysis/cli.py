@@ -94,10 +94,12 @@ def exit_code(overall: str, consistency: str, *, wanted: bool) -> int:
     return {"consistent": ANSWERED, "inconsistent": FOUND, "undecided": INCOMPLETE}[consistency] if wanted else ANSWERED
 
 
-def answer(lines: Sequence[str], then: str) -> None:
-    """Print the answer, short enough for an agent, its last line what to run next."""
-    text, last = "\n".join(lines), f"next: {then}"
+def answer(lines: Sequence[str], then: str, drawn: Sequence[str] = ()) -> None:
+    """Print the answer, short enough for an agent, its last line what to run next. ``drawn``: left out where there is no room for it."""
+    last = f"next: {then}"
     room = _LONGEST_ANSWER - len(last)
+    text, whole = "\n".join(lines), "\n".join([*lines, *drawn])
+    text = whole if len(whole) <= room else text
     print(text if len(text) <= room else text[: room - 2] + " …")
     print(last)
 
@@ -122,9 +124,9 @@ def run(main: Callable[[], int]) -> NoReturn:
         fail(str(error))
         code = CANNOT
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("numpy", "msgspec", "tqdm"):
+        if (error.name or "").split(".")[0] not in ("numpy", "msgspec", "tqdm", "jinja2", "markdown", "markupsafe"):
             raise
-        fail(f"Cannot run: the package {error.name} is missing. Run: {sys.executable} -m pip install -r {_requirements()}")
+        fail(f"Cannot run: the package {error.name} is missing. {install()}")
         code = CANNOT
     except KeyboardInterrupt:
         fail("Stopped. Nothing was left half written.")
@@ -144,6 +146,11 @@ def _innermost(error: BaseException) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"
+
+
+def install() -> str:
+    """What to run where a package is missing."""
+    return f"Run: {sys.executable} -m pip install -r {_requirements()}"
 
 
 def _requirements() -> str:

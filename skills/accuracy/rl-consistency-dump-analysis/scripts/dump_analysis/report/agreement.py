@@ -15,7 +15,7 @@ _FINDING = re.compile(r"F[0-9]+")  # how conclusions number their findings
 
 
 class Beside(NamedTuple):
-    """The results that a source names, as they lie beside it."""
+    """The results beside a source."""
 
     conclusion: Conclusion | None
     results: BoundaryResults | None
@@ -24,7 +24,10 @@ class Beside(NamedTuple):
 
 
 def beside(source: ReportSource, folder: Path) -> Beside:
-    """What ``artifacts.files`` names in ``folder``. Raises DumpError where a file is no artefact of its name."""
+    """The results in ``folder``, and what is wrong with the files that ``artifacts.files`` names.
+
+    Raises DumpError where one is no artefact of its name.
+    """
     faults: list[Fault] = []
     warnings: list[str] = []
     for at, one in enumerate(source.artifacts.files):
@@ -34,12 +37,11 @@ def beside(source: ReportSource, folder: Path) -> Beside:
             )
         elif one.digest not in ("unknown", io.digest_of_file(folder / one.name)):
             warnings.append(f"artifacts.files[{at}].digest: {one.name} was edited since")
-    named = {one.name for one in source.artifacts.files if (folder / one.name).is_file()}
-    conclusion = results = None
-    if file_names.CONCLUSION in named:
+    conclusion = results = None  # a report is made of them whether the source names them or not
+    if (folder / file_names.CONCLUSION).is_file():
         conclusion, told = io.read(folder / file_names.CONCLUSION, Conclusion)
         warnings += told
-    if file_names.RESULTS in named:
+    if (folder / file_names.RESULTS).is_file():
         results, told = io.read(folder / file_names.RESULTS, BoundaryResults)
         warnings += told
     return Beside(conclusion, results, faults, warnings)

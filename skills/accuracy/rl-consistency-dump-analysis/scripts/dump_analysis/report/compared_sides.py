@@ -7,6 +7,7 @@ from typing import NamedTuple
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.conclusion import Input
 from dump_analysis.artefacts.report_source import Comparison, Layout, ProvenanceSide, ReportSource
+from dump_analysis.report import stated
 from dump_analysis.report.evidence import Evidence
 from dump_analysis.report.said import Voice, count
 from dump_analysis.report.sides_told import side_name
@@ -99,7 +100,7 @@ def _facts(source: ReportSource, evidence: Evidence, voice: Voice) -> tuple[tupl
     ]
     if evidence.mapping is not None:
         rows.append((word("in_basis"), _basis(evidence, voice)))
-    return tuple((voice.say(label), value) for label, value in rows)
+    return tuple((voice.say(label), value) for label, value in [*rows, *stated.rows(source, voice)])
 
 
 def _alignment(of: Comparison, voice: Voice) -> str:

@@ -84,6 +84,12 @@ def leaks(value: Any, where: str = "") -> list[Fault]:
     return list(_walk(value, "", where))
 
 
+def of_text(text: str, where: str) -> list[Fault]:
+    """The same of the lines of a rendered text; numbers may stand in rows there, as in tables."""
+    found = ((at, _kind(line, rows=False)) for at, line in enumerate(text.splitlines(), 1))
+    return [_fault(f"line {at}", where, kind) for at, kind in found if kind is not None]
+
+
 def _walk(value: Any, path: str, where: str) -> Iterator[Fault]:
     if isinstance(value, str):
         kind = _kind(value)
@@ -131,8 +137,8 @@ def _rises(numbers: list[Any]) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _kind(text: str) -> str | None:
-    """What a text holds, in words; None where it passes."""
+def _kind(text: str, *, rows: bool = True) -> str | None:
+    """What a text holds, in words; None where it passes. ``rows``: whether numbers in a row are looked for."""
     if _SECRETS.search(text) or _BASIC_AUTH.search(text):
         return "what looks like a credential"
     if _PROMPT.search(text):
@@ -141,7 +147,7 @@ def _kind(text: str) -> str | None:
         return "what looks like an address or the name of a host"
     if ("/" in text or "\\" in text or "$" in text or "%" in text) and _ABSOLUTE.search(text):
         return "what looks like an absolute path"
-    if any(not _rises([float(one) for one in re.findall(_NUMBER, found.group())]) for found in _NUMBERS.finditer(text)):
+    if rows and any(not _rises([float(one) for one in re.findall(_NUMBER, found.group())]) for found in _NUMBERS.finditer(text)):
         return "a row of numbers, as tensors and token ids are"
     return None
 

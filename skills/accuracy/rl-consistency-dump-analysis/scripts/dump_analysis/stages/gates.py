@@ -14,7 +14,7 @@ from dump_analysis.artefacts.semantic_mapping import SemanticMapping
 from dump_analysis.pipeline import MAPPING, PROBE, RESULTS, check_consistent
 from dump_analysis.sides import EMPTY_CHECKS, Side
 
-from . import concluded, recomputed, scope
+from . import concluded, recomputed, reported, scope
 from .workdir import CARD, LABELS, Missing, Workdir, named, says
 
 # What a probe remarks where a unit is not complete; where none of it holds, dump.json tells the order of the ends.
@@ -204,5 +204,6 @@ GATES: dict[int, Callable[[Workdir], Missing]] = {
     4: recomputed.gate,
     6: concluded.hypotheses,
     7: concluded.gate,
+    8: reported.gate,
 }
 _LISTED = ", ".join(map(str, GATES))

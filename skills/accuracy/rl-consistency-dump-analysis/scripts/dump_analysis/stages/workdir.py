@@ -14,7 +14,7 @@ from msprobe_files.task_card import UNKNOWN
 from msprobe_files.units import UnitPlace
 
 from dump_analysis import sides
-from dump_analysis.artefacts import io, semantic_mapping
+from dump_analysis.artefacts import file_names, io, semantic_mapping
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
 from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG
@@ -147,6 +147,14 @@ class Workdir:
             more = [f"--train-log {shlex.quote(log)}", *(flag for flag in more if not flag.startswith("--train-log"))]
         return " ".join([_call("conclude.py"), "--workdir", shlex.quote(str(self.folder)), *more])
 
+    def fill_report(self) -> str:
+        """The report's source from the conclusion that is here."""
+        return f"{_call('generate_alignment_report.py')} --from-results {shlex.quote(str(self.folder))}"
+
+    def render_report(self) -> str:
+        source, folder = self.shown(file_names.SOURCE), shlex.quote(str(self.folder))
+        return f"{_call('generate_alignment_report.py')} --input {source} --output-dir {folder}"
+
     def check(self, stage: int) -> str:
         return f"{_call('check_stage.py')} --stage {stage} --workdir {shlex.quote(str(self.folder))}"
 
@@ -159,7 +167,8 @@ class Workdir:
             3: self.replay(),
             4: self.conclude([]),
             6: self.check(7),
-            7: f"read {self.shown(CONCLUSION)} and answer the user",
+            7: self.check(8),
+            8: f"read {self.shown(CONCLUSION)}, answer the user and hand over {self.shown(file_names.REPORT_HTML)}",
         }[stage]
 
     def _pair(self, parts: "dict[str, str] | None" = None) -> str:

@@ -13,7 +13,7 @@ from . import axes, differences, limitations, scope
 from .facts import Facts, of_folder
 
 UNKNOWN = "unknown"
-_LEFT = re.compile(r"unknown(?![\w-])")  # alone, or before what is known of the field
+_LEFT = re.compile(r"unknown[:：].*|(.*[^\w-])?unknown", re.DOTALL)  # alone, before what is asked, or after what is known
 
 
 def from_results(folder: Path, language: Language) -> tuple[ReportSource, list[str]]:
@@ -22,7 +22,7 @@ def from_results(folder: Path, language: Language) -> tuple[ReportSource, list[s
     model = scope.model(facts)
     source = ReportSource(
         language=language,
-        title=facts.say(word("report_title", model=model)) if not _LEFT.match(model) else facts.say(word("report_title_plain")),
+        title=facts.say(word("report_title", model=model)) if not is_left(model) else facts.say(word("report_title_plain")),
         generated_at=UNKNOWN,
         acceptance_contract=_contract(facts),
         scope=scope.scope(facts),
@@ -50,9 +50,14 @@ def _contract(facts: Facts) -> AcceptanceContract:
     )
 
 
+def is_left(value: object) -> bool:
+    """Whether a value says that nobody has told it yet."""
+    return isinstance(value, str) and _LEFT.fullmatch(value) is not None
+
+
 def left_to_people(source: ReportSource) -> list[str]:
     """The JSON paths of the fields that nobody has told yet."""
-    return [path for path, value in _texts(io.builtins(source), "") if _LEFT.match(value)]
+    return [path for path, value in _texts(io.builtins(source), "") if is_left(value)]
 
 
 def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:

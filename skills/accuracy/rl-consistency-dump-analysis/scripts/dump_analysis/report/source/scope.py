@@ -46,7 +46,8 @@ def model(facts: Facts) -> str:
     found = streams[0]
     width = found.shape[-1] if isinstance(found.shape, list) else None
     formats = sorted({str(one) for one in (found.dtype.train, found.dtype.infer)}) if found.dtype else []
-    return facts.say(word("report_model", name=name, layers=len(layers), width=width, formats=formats))
+    told = {"layers": len(layers), "width": width, "formats": formats}
+    return facts.say(word("report_model_unnamed", **told) if name == UNKNOWN else word("report_model", name=name, **told))
 
 
 def coverage(facts: Facts) -> str:
