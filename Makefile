@@ -10,11 +10,13 @@ unexport PYTHONDONTWRITEBYTECODE
 # Two processes; the tests of a file stay together, so that what its fixtures make is made once.
 TWO := -n 2 --dist loadfile
 
-.PHONY: help demo test check smoke interpreters bench sync clean
+.PHONY: help demo test check browser browser-tests smoke interpreters bench sync clean
 help:
 	@echo "make demo          analyse a sample pair and say where the two sides part"
 	@echo "make test          the tests (torch is their reference for tensor files and rounding)"
-	@echo "make check         what CI runs on Python 3.11: ruff, mypy, tests"
+	@echo "make check         what CI runs on Python 3.11: ruff, mypy, tests, the report's page in a browser"
+	@echo "make browser       what the browser tests need: Chromium (apt-get), axe-core and playwright-core (npm)"
+	@echo "make browser-tests the report's page in headless Chromium; screenshots in .browser"
 	@echo "make smoke         every command on the samples"
 	@echo "make interpreters  the tests on the other Python versions found on this machine"
 	@echo "make bench         speed and memory on generated pairs, beside torch and msprobe (BENCH_ARGS=--quick: answers only)"
@@ -57,6 +59,17 @@ check: .venv/test
 	@MYPYPATH=tests:$(ANALYST)/scripts $(PY) -m mypy benchmarks
 	@$(PY) -m pytest $(TWO)
 	@ATEN_CPU_CAPABILITY=default $(PY) -m pytest $(TWO) --ends tests/replay
+	@$(MAKE) --no-print-directory browser-tests
+
+# A font with Chinese, so that widths are those that readers see.
+browser:
+	@command -v npm >/dev/null || { echo "Cannot prepare the browser tests: npm was not found. Install Node.js 18 or newer." >&2; exit 2; }
+	@command -v chromium >/dev/null || command -v apt-get >/dev/null || { echo "Cannot prepare the browser tests: chromium was not found, nor apt-get to install it. Install Chromium." >&2; exit 2; }
+	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium fonts-wqy-microhei >/dev/null; }
+	@npm ci --prefix tests/browser --no-audit --no-fund --silent
+
+browser-tests: .venv/test
+	@$(PY) -m pytest tests/browser
 
 smoke: .venv/demo
 	@$(PY) tests/smoke.py
@@ -74,4 +87,4 @@ sync:
 	@cp $(ANALYST)/references/task_card.json $(COLLECTOR)/references/task_card.json
 
 clean:
-	@rm -rf .venv .venv-* .demo .smoke build *.egg-info .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-* .demo .smoke .browser tests/browser/node_modules build *.egg-info .mypy_cache .ruff_cache .hypothesis

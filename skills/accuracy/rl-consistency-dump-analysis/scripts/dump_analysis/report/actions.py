@@ -64,7 +64,7 @@ def _mend(fault: Finding, evidence: Evidence, voice: Voice) -> Step:
         what = voice.say(fault.fix.action)
     elif asked:
         return Step(voice.say(word("do_decide")), asked[-1], fault.id)
-    elif fault.resolvable == "yes":
+    elif fault.side in ("train", "infer"):
         what = voice.say(word("act_mend_at", boundary=fault.boundary))
     else:
         what = voice.say(word("act_not_here") if fault.resolvable == "no" else word("act_no_fix"))
@@ -96,7 +96,7 @@ def growing(conclusion: Conclusion, voice: Voice) -> list[Step]:
             continue
         (first, low), (last, high) = steps_told
         shown = (metric.name if isinstance(metric, EndToEndMetric) else None) or name
-        told = word("act_growing", metric=shown, low=figure(low, 4), high=figure(high, 4), first=first, last=last)
+        told = word("act_growing", metric=shown, low=f"{low:.4g}", high=f"{high:.4g}", first=first, last=last)
         found.append(Step(voice.say(word("do_later")), voice.say(told)))
     return found
 

@@ -156,7 +156,7 @@ def _proofs(told: Sequence[Worded], voice: Voice) -> tuple[Proof, ...]:
 def _fix(finding: Finding, voice: Voice) -> str:
     if finding.fix is not None:
         return voice.say(word("fix_expect", action=voice.say(finding.fix.action), expect=voice.say(finding.fix.expect)))
-    if finding.resolvable == "yes":
+    if finding.side in ("train", "infer") and finding.resolvable != "no":
         return voice.say(word("fix_at", action=voice.say(word("act_mend_at", boundary=finding.boundary))))
     return voice.say(word("fix_none") if finding.resolvable == "no" else word("fix_not_known"))
 

@@ -11,7 +11,7 @@ from dump_analysis.report.states import WORST_FIRST, Cell, State, grouped, of_fi
 
 MOST_COLUMNS, MOST_NARROW = 100, 40  # layers, before neighbours that are equal fold into one column
 _MOST_PLACES = 24
-_FEW_LAYERS = 3  # a fault in so many layers gets an outlined column
+_FEW_LAYERS = 3  # a fault in so many layers, and at most half of all, gets outlined columns
 _NUMBERED = re.compile(r"\.\d+(?=\.|$)")
 
 
@@ -109,9 +109,10 @@ def _ids(by_layer: dict[int, list[Cell]], findings: Sequence[Finding]) -> tuple[
 
 def _marked(columns: Sequence[Column], findings: Sequence[Finding]) -> tuple[tuple[int, str], ...]:
     found: dict[int, str] = {}
+    every = columns[-1].last - columns[0].first + 1
     for finding in findings:
         layers = lived_in(finding)
-        if finding.character != "logic" or not 0 < len(layers) <= _FEW_LAYERS:
+        if finding.character != "logic" or not 0 < len(layers) <= _FEW_LAYERS or 2 * len(layers) > every:
             continue
         for at, column in enumerate(columns):
             if any(column.first <= layer <= column.last for layer in layers):

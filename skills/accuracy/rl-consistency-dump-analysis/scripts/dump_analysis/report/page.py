@@ -42,7 +42,7 @@ def page(view: View, voice: Voice) -> str:
     environment.filters.update(
         prose=lambda text: html_prose(str(text), view.ids),
         code=html_code, anchor=anchor, short=short, count=count, people=html_of_people,
-        gap=_gap, share=_share, figure3=lambda value: figure(value, 3),
+        gap=_gap, share=_share, flow=voice.flow, figure3=lambda value: figure(value, 3),
     )  # fmt: skip
     script = _asset("report.js")
     return environment.get_template("report.html.jinja").render(_context(view, voice, script)) + "\n"

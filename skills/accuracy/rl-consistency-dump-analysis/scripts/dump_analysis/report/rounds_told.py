@@ -65,7 +65,8 @@ def _override(result: dict[str, Any], instruction: dict[str, Any], voice: Voice)
     isolated = result.get("isolated") or instruction.get("isolate_boundary")
     source, target = instruction.get("source_side"), instruction.get("target_side")
     if not isinstance(isolated, dict):
-        return voice.say(word("round_override_all"))
+        forced = instruction.get("kind") == "forced" or result.get("local")
+        return voice.say(word("round_override_all") if forced else word("round_override_some"))
     if source in ("train", "infer") and target in ("train", "infer"):
         sides = {"source": side_name(source, voice), "target": side_name(target, voice)}
         return voice.say(word("round_override", boundary=isolated.get("boundary"), **sides))

@@ -30,6 +30,10 @@ class _Twin:
     def bullets(self, texts: Iterable[str]) -> list[str]:
         return [f"- {self.prose(text)}" for text in texts]
 
+    def heads(self, *names: str) -> list[str]:
+        """The head of a table."""
+        return [markdown_text(self.t[name]) for name in names]
+
     def head(self, section: str, answer: str) -> list[str]:
         return ["", f"## {self.t[f'h_{section}']}", "", self.prose(answer)]
 
@@ -76,7 +80,7 @@ class _Twin:
             rows = [[f"{state.glyph} {id_} {self.prose(title_)}", self.prose(at)] for id_, state, title_, at in found.more]
             lines += ["", f"### {title}", "", *table([[self.t["col_finding"], self.t["fact_where"]], *rows])]
         if found.rounding:
-            head = [self.t[name] for name in ("col_point", "col_unequal", "col_largest", "col_direction", "col_explained")]
+            head = self.heads("col_point", "col_unequal", "col_largest", "col_direction", "col_explained")
             rows = [
                 [
                     f"{row.id} {self.prose(row.title)}", row.unequal, row.largest,
@@ -127,7 +131,7 @@ class _Twin:
 
     def causes(self) -> list[str]:
         weighed, answer = self.view.causes
-        head = [self.t[name] for name in ("col_cause", "col_verdict", "col_because")]
+        head = self.heads("col_cause", "col_verdict", "col_because")
         rows = [
             [
                 markdown_code(one.name) if one.is_name else markdown_text(one.name),
@@ -150,7 +154,7 @@ class _Twin:
 
     def table(self) -> list[str]:
         v = self.view.table
-        head = [self.t[name] for name in ("col_boundary", "col_state", "col_unequal", "col_max", "col_rel", "col_finding")]
+        head = self.heads("col_boundary", "col_state", "col_unequal", "col_max", "col_rel", "col_finding")
         rows = [
             [
                 markdown_code(cell.boundary), f"{cell.state.glyph} {state_name(cell.state, self.voice)}",
@@ -168,7 +172,7 @@ class _Twin:
         v = self.view
         lines = self.head("open", v.open.answer)
         if v.open.groups:
-            head = [self.t[name] for name in ("col_what", "col_why", "col_decides")]
+            head = self.heads("col_what", "col_why", "col_decides")
             rows = [
                 [f"○ {' '.join(map(_gap, group.what))} ({group.stands})", self.prose(group.why), self.prose(group.decides)]
                 for group in v.open.groups
@@ -185,7 +189,7 @@ class _Twin:
         sides = [[markdown_text(value) for value in row] for row in v.sides]
         lines = [*self.head("inputs", v.answer), "", *table(sides), ""]
         lines += [f"- {name}: {self.prose(value)}" for name, value in v.facts]
-        head = [self.t[name] for name in ("col_axis", "col_status", "col_evidence")]
+        head = self.heads("col_axis", "col_status", "col_evidence")
         axes = [[markdown_code(axis.name), markdown_code(axis.status), self.prose(axis.evidence)] for axis in v.axes]
         files = [f"- {markdown_code(name)} sha-256 `{digest}`" for name, digest in [*v.dumps, *v.files]]
         lines += ["", f"**{self.t['in_axes']}**", "", *table([head, *axes]), "", f"**{self.t['in_files']}**", "", *files]

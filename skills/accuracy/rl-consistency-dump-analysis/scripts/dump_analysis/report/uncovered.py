@@ -6,7 +6,7 @@ from dump_analysis.artefacts.conclusion import EndToEndMetric, LogMetric, Uncomp
 from dump_analysis.boundaries import layer_of
 from dump_analysis.report.actions import growing
 from dump_analysis.report.evidence import Evidence
-from dump_analysis.report.said import Voice, count, figure
+from dump_analysis.report.said import Voice, count
 from dump_analysis.report.states import Cell, State
 from dump_analysis.wording import word
 
@@ -48,7 +48,7 @@ def uncovered(evidence: Evidence, cells: list[Cell], notes: list[str], voice: Vo
         told += [word("open_n_spanned", n=count(len(missing) - left))] if len(missing) > left else []
     if lacking:
         told.append(word("open_n_metrics", n=count(lacking)) if lacking > 1 else word("open_n_metric"))
-    listed = voice.join(map(voice.say, told))
+    listed = ("；" if voice.is_chinese else "; ").join(map(voice.say, told))
     answer = word("open_counted", list=listed[:1].upper() + listed[1:]) if told else word("open_nothing")
     decides = tuple(dict.fromkeys(voice.say(sentence) for sentence in conclusion.would_decide))
     return Uncovered(voice.say(answer), tuple(groups), decides, tuple(metrics), tuple(notes))
@@ -92,7 +92,7 @@ def _metrics(evidence: Evidence, voice: Voice) -> tuple[list[str], int]:
             name = f"{name} {metric.name}"
         told.append(_metric(name, metric, voice))
         lacking += metric.mean is None and metric.note is None
-        steps = [voice.say(word("metric_of_step", step=step, mean=figure(mean, 4))) for step, mean in metric.by_step if step is not None]
+        steps = [voice.say(word("metric_of_step", step=step, mean=_stated(mean))) for step, mean in metric.by_step if step is not None]
         if len(steps) > 1:
             shown = steps if len(steps) <= 8 else [*steps[:4], "…", *steps[-3:]]
             told.append(voice.say(word("metric_steps", list=voice.join(shown))))
@@ -109,11 +109,16 @@ def _metric(name: str, metric: LogMetric | EndToEndMetric, voice: Voice) -> str:
         return voice.say(word("metric_missing", name=name))
     told = {
         "name": name,
-        "mean": figure(metric.mean, 4),
-        "max": figure(metric.max, 4),
-        "std": figure(metric.std, 4),
+        "mean": _stated(metric.mean),
+        "max": _stated(metric.max),
+        "std": _stated(metric.std),
         "source": metric.source,
     }
     if metric.step is None:
         return voice.say(word("metric_measured_no_step", **told))
     return voice.say(word("metric_measured", step=metric.step, **told))
+
+
+def _stated(value: float | None) -> str:
+    """A number of the log, in four digits at most."""
+    return "–" if value is None else f"{value:.4g}"

@@ -144,7 +144,7 @@ REPORT_LEAD: dict[str, tuple[str, str]] = {
     "do_then": ("Then", "随后"),
     "do_later": ("Later steps", "后续步"),
     "do_nothing": ("Nothing", "无需操作"),
-    "act_no_fix": ("no fix is known yet; the finding says what would decide", "尚无修复方法；判定方法见该差异点"),
+    "act_no_fix": ("no fix is known yet", "尚无修复方法"),
     "act_mend_at": ("mend the code at {boundary}", "修复 {boundary} 处的代码"),
     "act_not_here": (
         "cannot be mended on either side; let it stand by name, or change the code path",

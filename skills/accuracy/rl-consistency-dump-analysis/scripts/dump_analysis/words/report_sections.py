@@ -147,6 +147,7 @@ REPORT_SECTIONS: dict[str, tuple[str, str]] = {
     "round_override": ("Equal inputs behind {boundary}: {target} ← {source}", "{boundary} 之后输入相同：{target} ← {source}"),
     "round_override_from": ("Equal inputs behind {boundary}", "{boundary} 之后输入相同"),
     "round_override_all": ("All modules at once from equal inputs", "所有模块同时使用相同输入"),
+    "round_override_some": ("Inputs overridden", "替换输入"),
     "round_proof": ("Override proven: {boundary} is {status}", "替换已证实：{boundary} 为 {status}"),
     "round_effective": ("Override took effect", "替换已生效"),
     "round_ineffective": ("Did not take effect; nothing was concluded", "未生效；没有得出任何结论"),

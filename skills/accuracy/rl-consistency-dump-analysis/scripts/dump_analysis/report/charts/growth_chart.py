@@ -107,8 +107,10 @@ def _added(growth: Growth, at: dict[int, int], plane: _Plane, width: int, voice:
     known = [added for added in growth.added if added.layer in at]
     discs = "".join(f"M{n(plane.x(at[one.layer]))} {n(plane.y(one.local))}h0" for one in known if one.state is State.ROUNDING)
     open_ = "".join(f"M{n(plane.x(at[one.layer]))} {n(plane.y(one.local))}h0" for one in known if one.state is State.OPEN)
-    size = 12 if width == WIDE else 10
-    drawn = [path("pr", discs), path("ph", open_), path("ph2", open_)]
+    pitch = (plane.right - plane.left) / plane.columns
+    size = min(12 if width == WIDE else 10, 0.8 * pitch)
+    kind = "g10" if pitch > 13 else "g7" if pitch > 8 else "g5"
+    drawn = [Markup('<g class="{}">{}</g>').format(kind, path("pr", discs) + path("ph", open_) + path("ph2", open_))]
     squares = [one for one in known if one.state is State.FAULT]
     drawn += [rect("f", plane.x(at[one.layer]) - size / 2, plane.y(one.local) - size / 2, size, size) for one in squares]
     top = growth.largest

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from dump_analysis.report.charts.svg import NARROW, WIDE, every, link, marks, pair, path, rect, svg, text, to_finding
 from dump_analysis.report.layers import Life
-from dump_analysis.report.said import Voice, count, ranges
+from dump_analysis.report.said import Voice, count, ranges, short
 from dump_analysis.report.states import State
 from dump_analysis.report.whereabouts import state_name
 from dump_analysis.wording import word
@@ -51,7 +51,7 @@ def _row(life: Life, at: int, layers: Sequence[int], box: tuple[float, float], w
     left, pitch = box
     top = 4 + _ROW * at
     middle = top + _ROW / 2
-    inner = [rect("hit", 0, top, width, _ROW), text(0, middle + 4.2, life.finding, "b")]
+    inner = [rect("hit", 0, top, width, _ROW), text(0, middle + 4.2, short(life.finding, 5), "b")]
     if width == WIDE:
         inner.append(text(40, middle + 4.2, life.label))
     inside = [place for place, layer in enumerate(layers) if layer in set(life.layers)]
