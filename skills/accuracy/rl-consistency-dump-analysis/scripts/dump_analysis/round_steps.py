@@ -175,7 +175,7 @@ def _side_said(best: Planned, found: Sequence[Planned], target: SideName | None,
     if target is not None:
         return word("side_told", side=side)
     if other is None or other.wanted is None:
-        return None
+        return word("side_alone_shows", side=side) if len(found) > 1 else None
     name = other.wanted.feeds.target_side
     here = {"side": side, "other": name}
     if at_once:

@@ -44,6 +44,10 @@ ROUNDS: dict[str, tuple[str, str]] = {
         "第 {round} 轮没有生效：{why}",
     ),
     "side_told": ("{side} is overridden because that was asked for", "按要求覆盖 {side}"),
+    "side_alone_shows": (
+        "{side} is overridden: no override of the other side shows this",
+        "覆盖 {side}：覆盖另一侧看不到这一点",
+    ),
     "side_cheaper_cut": (
         (
             "{side} is overridden: its cut hides {hidden} boundaries and takes {inputs} tensors; "
