@@ -28,6 +28,8 @@ from .artefacts.semantic_mapping import MissingRow, SemanticMapping
 from .boundaries import is_weight
 from .replay import modules, stated
 from .replay import whole as replayed
+from .rounds import history
+from .rounds.history import Round
 from .sides import Side
 from .train_log import Log
 from .wording import Language, text_of
@@ -247,7 +249,7 @@ def conclude_step(
         if files[-1].digest != results.mapping.digest:
             warnings.append(f"{MAPPING} was edited since {RESULTS} was made from it, or is another one; compare again")
     files.append(Input(RESULTS, io.digest_of_file(workdir / RESULTS)))
-    replay, told = _replay_of(workdir / REPLAY, results)
+    replay, told = replay_of(workdir / REPLAY, results)
     warnings += told
     files += [Input(REPLAY, io.digest_of_file(workdir / REPLAY))] if replay is not None else []
     params, told = io.read(param_report, ParamReport) if param_report is not None else (None, [])
@@ -258,9 +260,21 @@ def conclude_step(
     warnings += log.warnings if log else []
     dumps = [_dump(results.train, facts.train if facts else None), _dump(results.infer, facts.infer if facts else None)]
     metrics = log.metrics if log else conclusion.NOT_LOGGED
-    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], metrics, replay, params)
+    rounds, told = rounds_here(workdir, results)
+    warnings += told
+    files += [Input(history.result_label(one), one.result_digest) for one in rounds if one.result_digest is not None]
+    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], metrics, replay, params, rounds)
     io.write(output, found)
     return found, Told([], warnings)
+
+
+def rounds_here(workdir: Path, results: BoundaryResults) -> tuple[list[Round], list[str]]:
+    """The override rounds of these dumps; those of others are left out, and said to be."""
+    found, warnings = history.rounds_of(workdir)
+    kept = [one for one in found if one.instruction.source_dump.digest == getattr(results, one.instruction.source_side).digest]
+    left = [one.number for one in found if one not in kept]
+    warnings += [f"round{number} is of other dumps and is not used; move it away" for number in left]
+    return kept, warnings
 
 
 def check_consistent(results: BoundaryResults) -> None:
@@ -283,7 +297,7 @@ def _refuse_same(output: str | Path, *inputs: str | Path) -> None:
             raise DumpError(f"Cannot write to {output}: it is an input. Choose another place.")
 
 
-def _replay_of(path: Path, results: BoundaryResults) -> tuple[ReplayResults | None, list[str]]:
+def replay_of(path: Path, results: BoundaryResults) -> tuple[ReplayResults | None, list[str]]:
     """replay_results.json where there is one of the same dumps and mapping: another's verdicts prove nothing here."""
     if not path.is_file():
         return None, []

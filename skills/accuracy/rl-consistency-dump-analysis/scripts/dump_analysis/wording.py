@@ -19,6 +19,7 @@ from .words.report_labels import REPORT_LABELS
 from .words.report_lead import REPORT_LEAD
 from .words.report_sections import REPORT_SECTIONS
 from .words.reporting_source import REPORTING_SOURCE
+from .words.rounds import ROUNDS
 from .words.weights import WEIGHTS
 
 Language = Literal["en", "zh-CN"]
@@ -26,8 +27,9 @@ _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are;
 
 # kind -> (English, Chinese)
 TABLE: dict[str, tuple[str, str]] = {
-    **CAUSES, **COMPARING, **CONCLUDING, **MAPPING, **PROBING, **REPLAYING, **WEIGHTS,
-    **REPORTING_SOURCE, **REPORT_LEAD, **REPORT_LABELS, **REPORT_SECTIONS, **REPORT_INPUTS,
+    **CAUSES, **COMPARING, **CONCLUDING, **MAPPING, **PROBING, **REPLAYING,
+    **REPORTING_SOURCE, **REPORT_INPUTS, **REPORT_LABELS, **REPORT_LEAD, **REPORT_SECTIONS, **ROUNDS,
+    **WEIGHTS,
 }  # fmt: skip
 
 
