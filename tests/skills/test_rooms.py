@@ -25,9 +25,9 @@ FLOOR = {
     "gate": 6,
     "replay": 7,
     "replicas": 8, "divergence": 8, "chain": 8, "causes": 8,
-    "findings": 9, "coverage": 9, "parameters": 9,
+    "findings": 9, "coverage": 9, "parameters": 9, "rounds": 9,
     "conclusion": 10,
-    "pipeline": 11, "assembling": 12,
+    "pipeline": 11, "assembling": 12, "round_steps": 12,
     "stages": 12,
 }  # fmt: skip
 # The same for dump_collection; a room's words (`*_words`) stand below the table that gathers them.

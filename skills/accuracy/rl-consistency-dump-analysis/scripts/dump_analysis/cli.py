@@ -44,6 +44,7 @@ _FLAGS: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "param_alignment_report.json of the collection: its points are weighed, an open one decides",
     },
+    "noise-floor": {"metavar": "FILE", "help": "noise_floor.json: what is within it counts as rounding"},
     "train-log": {"metavar": "FILE", "help": "the training log; its consistency metrics are read, none is computed"},
     "workdir": {"metavar": "DIR", "default": ".", "help": "the folder of this analysis (default: the current one)"},
     "output": {"metavar": "FILE", "help": "where to write the artefact"},

@@ -247,7 +247,7 @@ def conclude_step(
         if files[-1].digest != results.mapping.digest:
             warnings.append(f"{MAPPING} was edited since {RESULTS} was made from it, or is another one; compare again")
     files.append(Input(RESULTS, io.digest_of_file(workdir / RESULTS)))
-    replay, told = _replay_of(workdir / REPLAY, results)
+    replay, told = replay_of(workdir / REPLAY, results)
     warnings += told
     files += [Input(REPLAY, io.digest_of_file(workdir / REPLAY))] if replay is not None else []
     params, told = io.read(param_report, ParamReport) if param_report is not None else (None, [])
@@ -283,7 +283,7 @@ def _refuse_same(output: str | Path, *inputs: str | Path) -> None:
             raise DumpError(f"Cannot write to {output}: it is an input. Choose another place.")
 
 
-def _replay_of(path: Path, results: BoundaryResults) -> tuple[ReplayResults | None, list[str]]:
+def replay_of(path: Path, results: BoundaryResults) -> tuple[ReplayResults | None, list[str]]:
     """replay_results.json where there is one of the same dumps and mapping: another's verdicts prove nothing here."""
     if not path.is_file():
         return None, []

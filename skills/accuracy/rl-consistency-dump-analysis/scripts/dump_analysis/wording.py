@@ -14,13 +14,14 @@ from .words.concluding import CONCLUDING
 from .words.mapping import MAPPING
 from .words.probing import PROBING
 from .words.replaying import REPLAYING
+from .words.rounds import ROUNDS
 from .words.weights import WEIGHTS
 
 Language = Literal["en", "zh-CN"]
 _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are; ``values`` hold them all
 
 # kind -> (English, Chinese)
-TABLE: dict[str, tuple[str, str]] = {**CAUSES, **COMPARING, **CONCLUDING, **MAPPING, **PROBING, **REPLAYING, **WEIGHTS}
+TABLE: dict[str, tuple[str, str]] = {**CAUSES, **COMPARING, **CONCLUDING, **MAPPING, **PROBING, **REPLAYING, **ROUNDS, **WEIGHTS}
 
 
 def word(kind: str, **values: Any) -> Worded:

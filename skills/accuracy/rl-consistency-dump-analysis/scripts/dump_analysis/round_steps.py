@@ -1,0 +1,184 @@
+"""The steps of the override rounds, each from files to files: what their commands call."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from msprobe_files import task_card
+from msprobe_files.errors import DumpError
+
+from . import pipeline
+from .artefacts import io, semantic_mapping
+from .artefacts.boundary_results import BoundaryResults
+from .artefacts.common import FileDigest, SideName, Worded
+from .artefacts.conclusion import Conclusion
+from .artefacts.noise_floor import NoiseFloor
+from .artefacts.replay_results import ReplayResults
+from .artefacts.round_plan import PlannedRound, RoundPlan
+from .artefacts.round_result import RoundResult
+from .artefacts.semantic_mapping import SemanticMapping
+from .artefacts.stub_instruction import StubInstruction
+from .artefacts.stub_outcome import StubOutcome
+from .pipeline import Told
+from .rounds import again, history, judge, plan, preconditions
+from .rounds.character import Evidence
+from .rounds.feeds import Feeds, feeds_of
+from .rounds.open_points import Ground, open_points
+from .rounds.plan import Planned
+from .rounds.sums import adding_up
+from .rounds.writing import instruction
+from .sides import Side
+from .wording import word
+
+T = TypeVar("T", bound=msgspec.Struct)
+PLAN = "round_plan.json"
+_SIDES: tuple[SideName, ...] = ("infer", "train")  # the engine first: it records more of what it makes as outputs
+
+
+class Next(NamedTuple):
+    """The plan, and the instruction of its next round with the folder that it went to; None where no round adds anything."""
+
+    plan: RoundPlan
+    instruction: StubInstruction | None
+    folder: Path | None
+
+
+def plan_step(
+    train: Side, infer: Side, workdir: Path, target: SideName | None, despite: Collection[str], *, at_once: bool
+) -> tuple[Next, Told]:
+    """Stage 5: the next round. Raises DumpError where cheap causes are not ruled out, or the files are of other dumps."""
+    mapping, ground, warnings = _ground(train, infer, workdir)
+    preconditions.check_cheap_causes(ground.conclusion, despite)
+    able, remarks = _able(train, infer, workdir, target)
+    found = [_planned(feeds_of(mapping.boundaries, train, infer, side), ground, at_once=at_once) for side in able]
+    left = open_points(ground)
+    best = plan.better(found) if found else None
+    waiting = [one for one in ground.rounds if one.result is not None and not one.result.effective]
+    remarks += [word("round_again", round=one.number, why=one.result.why_not or "") for one in waiting[-1:] if one.result is not None]
+    made, folder, rounds = None, None, []
+    if best is not None and best.wanted is not None:
+        number = history.next_number(ground.rounds)
+        side = _side_said(best, found, target, at_once=at_once)
+        reason = word("reason_with_side", reason=best.wanted.reason, side=side) if side is not None else best.wanted.reason
+        made = instruction(best.wanted._replace(reason=reason), number, mapping)
+        folder = history.folder_of(workdir, number)
+        digest = io.write(folder / history.INSTRUCTION, made)
+        rounds = [PlannedRound(number, FileDigest(digest), best.adds or reason)]
+        rounds += [PlannedRound(number + at, None, adds) for at, adds in enumerate(best.later, 1)]
+    elif able:
+        remarks.append(word("round_nothing_open", side=able[0]))
+    planned = RoundPlan(
+        open=[finding.id for finding in left.findings],
+        rounds=rounds,
+        ablations=best.beyond if best is not None else [],
+        not_needed=left.not_needed,
+        remarks=remarks,
+    )
+    io.write(workdir / PLAN, planned)
+    return Next(planned, made, folder), Told([], warnings)
+
+
+def judge_step(
+    train: Side, infer: Side, workdir: Path, number: int, dump: str | None, floor: str | None, output: Path
+) -> tuple[RoundResult, Told]:
+    """What round ``number`` has shown. ``dump``: the target dumped again, None: where the outcome says; ``floor``: a noise floor.
+
+    Raises DumpError where the round was not prepared, or what is handed does not belong together.
+    """
+    mapping, ground, warnings = _ground(train, infer, workdir)
+    folder = history.folder_of(workdir, number)
+    made, told = _of_round(folder / history.INSTRUCTION, StubInstruction, number)
+    outcome, more = _of_round(folder / history.OUTCOME, StubOutcome, number)
+    warnings += told + more
+    digest = io.digest_of_file(folder / history.INSTRUCTION)
+    source = train if made.source_side == "train" else infer
+    if made.source_dump.digest != source.digest:
+        raise DumpError(f"Cannot judge round {number}: its instruction was made from another {made.source_side} dump. Hand that pair.")
+    path = dump or (outcome.new_dump.path if outcome.new_dump is not None else None)
+    earlier = [one for one in ground.rounds if one.number < number]
+    result: RoundResult | None = None
+    if path is None:
+        result = judge.not_effective(made, digest, word("why_not_verified"))
+    else:
+        feeds = feeds_of(mapping.boundaries, train, infer, made.target_side)
+        new = again.open_round(feeds.target, path)
+        why = again.stated(outcome, digest, new) or again.seen(made, feeds, new)
+        if why is not None:
+            result = judge.not_effective(made, digest, why)
+        else:
+            result = judge.judge(made, digest, feeds, new, ground._replace(rounds=earlier), _evidence(ground, floor))
+    io.write(output, result)
+    return result, Told([], warnings)
+
+
+def _of_round(path: Path, kind: type[T], number: int) -> tuple[T, list[str]]:
+    if not path.is_file():
+        raise DumpError(f"Cannot judge round {number}: {path} is missing. Plan it, and carry it out with the collection skill, first.")
+    return io.read(path, kind)
+
+
+def _evidence(ground: Ground, floor: str | None) -> Evidence:
+    points = io.read(floor, NoiseFloor)[0].points if floor is not None else []
+    modules = {one.module: one for one in ground.replay.modules} if ground.replay is not None else {}
+    return Evidence(modules, ground.results, {point.boundary: point for point in points})
+
+
+def _planned(feeds: Feeds, ground: Ground, *, at_once: bool) -> Planned:
+    return plan.next_forced(ground, feeds) if at_once else plan.next_cut(ground, feeds)
+
+
+def _ground(train: Side, infer: Side, workdir: Path) -> tuple[SemanticMapping, Ground, list[str]]:
+    """The artefacts of an analysis, all of these two dumps. Raises DumpError where one is missing or of others."""
+    for name in (pipeline.MAPPING, pipeline.RESULTS, pipeline.CONCLUSION):
+        if not (workdir / name).is_file():
+            raise DumpError(f"Cannot plan a round: {workdir / name} is missing. Run diagnose.py --output-dir {workdir} first.")
+    mapping = semantic_mapping.read(workdir / pipeline.MAPPING)
+    results, warnings = io.read(workdir / pipeline.RESULTS, BoundaryResults)
+    if (results.train.digest, results.infer.digest) != (train.digest, infer.digest):
+        raise DumpError(f"Cannot plan a round: {pipeline.RESULTS} is of other dumps than were handed. Hand the pair of this analysis.")
+    if results.mapping.digest != io.digest_of_file(workdir / pipeline.MAPPING):
+        warnings.append(f"{pipeline.MAPPING} was edited since {pipeline.RESULTS} was made from it; compare again")
+    conclusion, told = io.read(workdir / pipeline.CONCLUSION, Conclusion)
+    warnings += told
+    replay: ReplayResults | None
+    replay, told = pipeline.replay_of(workdir / pipeline.REPLAY, results)
+    warnings += told
+    rounds, told = history.rounds_of(workdir)
+    adds_up = adding_up(mapping.boundaries, train, infer)
+    return mapping, Ground(results, conclusion, replay, rounds, adds_up), warnings + told
+
+
+def _able(train: Side, infer: Side, workdir: Path, target: SideName | None) -> tuple[list[SideName], list[Worded]]:
+    """The sides that may be overridden, and why the others may not."""
+    card = task_card.read(str(workdir / "task_card.json")) if (workdir / "task_card.json").is_file() else task_card.empty()
+    sides = {"train": train, "infer": infer}
+    able, remarks = [], []
+    for side in [target] if target is not None else list(_SIDES):
+        why = preconditions.without_load(sides[side], card)
+        if why is None and len({unit.place.step for unit in sides[side].units}) > 1:
+            why = word("round_several_steps", side=side)
+        if why is None:
+            able.append(side)
+        else:
+            remarks.append(why)
+    return able, remarks
+
+
+def _side_said(best: Planned, found: Sequence[Planned], target: SideName | None, *, at_once: bool) -> Worded | None:
+    """Why this side is overridden and not the other."""
+    if best.wanted is None:
+        return None
+    side = best.wanted.feeds.target_side
+    other = next((one for one in found if one is not best and one.wanted is not None), None)
+    if target is not None:
+        return word("side_told", side=side)
+    if other is None or other.wanted is None:
+        return None
+    name = other.wanted.feeds.target_side
+    here = {"side": side, "other": name}
+    if at_once:
+        (rounds, left, _), (other_rounds, other_left, _) = best.cost, other.cost
+        return word("side_cheaper_forced", **here, rounds=rounds, left=left, other_rounds=other_rounds, other_left=other_left)
+    (hidden, inputs), (other_hidden, other_inputs) = best.cost, other.cost
+    return word("side_cheaper_cut", **here, hidden=hidden, inputs=inputs, other_hidden=other_hidden, other_inputs=other_inputs)

@@ -1,0 +1,48 @@
+"""What must hold before a round is worth its run: cheap causes are ruled out, and the target's msprobe can override."""
+
+from collections.abc import Collection
+from typing import Any
+
+from msprobe_files import release, task_card
+from msprobe_files.errors import DumpError
+
+from dump_analysis.artefacts.common import Worded
+from dump_analysis.artefacts.conclusion import Conclusion
+from dump_analysis.sides import Side
+from dump_analysis.wording import word
+
+# What --despite calls them: the hypothesis that must be excluded.
+CHEAP = {"weights": "weights_out_of_sync", "inputs": "input_misaligned", "config": "config"}
+_WITHOUT_LOAD = ("<=8.3", "<=26.0", "26.0", "26.1")
+_FIRST = (26, 2)  # the first release with load (mindstudio-probe 26.2.0)
+
+
+def check_cheap_causes(conclusion: Conclusion, despite: Collection[str]) -> None:
+    """Raise DumpError where weights, inputs or configuration are not ruled out as the cause, unless they are named in ``despite``."""
+    states = {hypothesis.name: hypothesis for hypothesis in conclusion.hypotheses}
+    for short, name in CHEAP.items():
+        found = states.get(name)
+        if short in despite or (found is not None and found.state == "excluded"):
+            continue
+        state, why = (found.state, found.because.text) if found is not None else ("not judged", "the conclusion does not hold it")
+        raise DumpError(
+            f"Cannot plan a round: {name} is {state}: {why}. Mend that first and dump again, or plan all the same with --despite {short}."
+        )
+
+
+def without_load(side: Side, card: dict[str, Any]) -> Worded | None:
+    """Why a side cannot be overridden; None where nothing says so. ``card``: the task card.
+
+    The dump's own marks go before what the card states; msprobe before 26.2.0 ignores the load section without a word.
+    """
+    for unit in side.units:
+        told = release.release_of(unit, release.inputs_are(unit))
+        if told == ">=26.2":
+            return None
+        if told in _WITHOUT_LOAD:
+            return word("round_no_load", side=side.label, release=told)
+    stated = card["environments"][side.label]["msprobe"]
+    numbers = [int(part) for part in str(stated).split(".")[:2] if part.isdigit()]
+    if stated != task_card.UNKNOWN and len(numbers) == 2 and tuple(numbers) < _FIRST:
+        return word("round_no_load", side=side.label, release=str(stated))
+    return None
