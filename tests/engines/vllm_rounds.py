@@ -106,7 +106,7 @@ def main() -> None:
     for name, manner in MANNERS.items():
         pair = runs.pair(name)
         looping.analyse(pair, replay=True)
-        ended = looping.rounds(pair, manner, "--despite", "weights")
+        ended = looping.rounds(pair, manner, "--despite", "weights", "config")
         for result in ended.results:
             print(name, json.dumps({key: result[key] for key in ("round", "effective", "isolated", "confirmed", "contradicted", "stop")}))
     if args.sample:

@@ -43,6 +43,7 @@ ROUNDING = {
 }
 # There one layer alone would have another module or another output than the rest, which no real kernel does: layers are not told apart.
 NOT_OF = {"fused_activation": "train", "fused_add_unrounded": "train"}
+LAST_SEEN = {"eps": 1}  # there the stream has grown so much that 1e-5 changes no bit of some inputs: no fault that anyone could see
 WHOLE_MODEL = ("rope_base", "angles_bf16", "rope_stepwise")
 SIDES: tuple[Side, Side] = ("train", "infer")
 # Both sides follow from what they were given: the dumps do not say whose weight or constant is right.
@@ -114,7 +115,7 @@ def _pick(random: np.random.Generator, names: Sequence[str], count: int, taken: 
     picked: list[Fault] = []
     for name in random.permutation(names):
         sides: list[Side] = [side for side in SIDES if NOT_OF.get(str(name)) != side]
-        fault = Fault(str(name), sides[random.integers(len(sides))], int(random.integers(LAYERS)))
+        fault = Fault(str(name), sides[random.integers(len(sides))], int(random.integers(LAST_SEEN.get(str(name), LAYERS - 1) + 1)))
         if len(picked) < count and not taken.intersection(_places(fault)):
             picked.append(fault)
             taken.update(_places(fault))
