@@ -29,6 +29,8 @@ from .findings.compared import evidence
 from .findings.find import find
 from .parameters import parameters
 from .replicas import differing
+from .rounds.concluded import settled, summaries, with_rounds
+from .rounds.history import Round
 from .weights import WeightsCompared, compared
 from .wording import word
 
@@ -44,18 +46,21 @@ def conclude(
     metrics: Metrics = NOT_LOGGED,
     replay: ReplayResults | None = None,
     params: ParamReport | None = None,
+    rounds: Sequence[Round] = (),
 ) -> Conclusion:
     """The conclusion of an analysis.
 
     ``mapping`` names the modules of each boundary, ``facts`` says how many units each side has and whether
-    they are complete, ``replay`` what recomputing has shown, ``params`` what was found of configurations and weights before the runs;
-    all are optional. ``inputs``: what the analysis rests on.
+    they are complete, ``replay`` what recomputing has shown, ``params`` what was found of configurations and weights before the runs,
+    ``rounds`` the override rounds; all are optional. ``inputs``: what the analysis rests on.
     ``metrics``: what a training log states; nothing else in the conclusion follows from them.
     """
     weights = compared(results.weights)
+    replay = settled(replay, rounds)
     modules = {row.boundary: row.module for row in [*mapping.boundaries, *mapping.weights] if row.module} if mapping else {}
     notes = {row.boundary: row.note for row in [*mapping.boundaries, *mapping.weights] if row.note} if mapping else {}
-    findings = [_with_notes(finding, notes) for finding in find(results, weights, modules, differing(mapping), replay)]
+    found = with_rounds(find(results, weights, modules, differing(mapping), replay), rounds, results, modules)
+    findings = [_with_notes(finding, notes) for finding in found]
     gaps = [result for result in [*results.boundaries, *results.weights] if result.status in GAPS]
     cut_short = _cut_short(facts)
     covered = Coverage(results, replay, mapping)
@@ -81,7 +86,7 @@ def conclude(
         account=None,
         metrics=metrics,
         inputs=list(inputs),
-        rounds=[],
+        rounds=summaries(rounds),
     )
 
 

@@ -28,6 +28,8 @@ from .artefacts.semantic_mapping import MissingRow, SemanticMapping
 from .boundaries import is_weight
 from .replay import modules, stated
 from .replay import whole as replayed
+from .rounds import history
+from .rounds.history import Round
 from .sides import Side
 from .train_log import Log
 from .wording import Language, text_of
@@ -258,9 +260,21 @@ def conclude_step(
     warnings += log.warnings if log else []
     dumps = [_dump(results.train, facts.train if facts else None), _dump(results.infer, facts.infer if facts else None)]
     metrics = log.metrics if log else conclusion.NOT_LOGGED
-    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], metrics, replay, params)
+    rounds, told = rounds_here(workdir, results)
+    warnings += told
+    files += [Input(history.result_label(one), one.result_digest) for one in rounds if one.result_digest is not None]
+    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], metrics, replay, params, rounds)
     io.write(output, found)
     return found, Told([], warnings)
+
+
+def rounds_here(workdir: Path, results: BoundaryResults) -> tuple[list[Round], list[str]]:
+    """The override rounds of these dumps; those of others are left out, and said to be."""
+    found, warnings = history.rounds_of(workdir)
+    kept = [one for one in found if one.instruction.source_dump.digest == getattr(results, one.instruction.source_side).digest]
+    left = [one.number for one in found if one not in kept]
+    warnings += [f"round{number} is of other dumps and is not used; move it away" for number in left]
+    return kept, warnings
 
 
 def check_consistent(results: BoundaryResults) -> None:

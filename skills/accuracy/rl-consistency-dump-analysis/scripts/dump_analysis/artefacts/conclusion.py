@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from .boundary_results import FirstDivergence, Overall
-from .common import FindingSide, Modules, Worded
+from .common import FindingSide, Modules, SideName, Worded
 
 Consistency = Literal["consistent", "inconsistent", "undecided"]
 Character = Literal["logic", "rounding", "unknown"]
@@ -134,6 +134,20 @@ class Input(msgspec.Struct, frozen=True):
     request_id: str | None = None
 
 
+class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """An override round. ``effective`` None: planned, not judged yet; ``differ``: what differs by itself, seen from equal inputs."""
+
+    round: int
+    kind: Literal["cut", "forced"]
+    target_side: SideName
+    isolated: str | None
+    effective: bool | None
+    why_not: Worded | None
+    differ: list[str]
+    contradicted: list[Worded]
+    stop: str | None
+
+
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     schema: Literal["conclusion/1"] = "conclusion/1"
     overall: Overall
@@ -148,4 +162,4 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     account: dict[str, Any] | None
     metrics: Metrics
     inputs: list[Input]
-    rounds: list[Any]
+    rounds: list[RoundSummary]

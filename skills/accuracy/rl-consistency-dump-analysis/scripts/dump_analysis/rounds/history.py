@@ -21,6 +21,7 @@ class Round(NamedTuple):
     instruction: StubInstruction
     digest: str
     result: RoundResult | None
+    result_digest: str | None = None
 
     @property
     def effective(self) -> bool:
@@ -39,6 +40,11 @@ def folder_of(workdir: Path, number: int) -> Path:
     return workdir / f"round{number}"
 
 
+def result_label(one: Round) -> str:
+    """How the inputs of a conclusion call a round's result."""
+    return f"round{one.number}/{RESULT}"
+
+
 def rounds_of(workdir: Path) -> tuple[list[Round], list[str]]:
     """The rounds of an analysis by their number, and warnings. Raises DumpError where a file of one cannot be read.
 
@@ -53,14 +59,16 @@ def rounds_of(workdir: Path) -> tuple[list[Round], list[str]]:
         instruction, told = io.read(folder / INSTRUCTION, StubInstruction)
         digest = io.digest_of_file(folder / INSTRUCTION)
         result: RoundResult | None = None
+        of_result = None
         if (folder / RESULT).is_file():
             result, more = io.read(folder / RESULT, RoundResult)
             told += more
             if result.instruction is not None and result.instruction.digest != digest:
                 told.append(f"round{number}/{RESULT} is of another instruction and is not used; judge the round again")
                 result = None
+            of_result = io.digest_of_file(folder / RESULT) if result is not None else None
         warnings += told
-        found.append(Round(number, instruction, digest, result))
+        found.append(Round(number, instruction, digest, result, of_result))
     return found, warnings
 
 

@@ -85,7 +85,9 @@ def _not_needed(finding: Finding, ground: Ground, compared: dict[str, BoundaryRe
         return word("round_nothing_compared", boundary=finding.boundary)
     if finding.character == "rounding" and "replay" in by:
         return word("round_explained")
-    done = [one.number for one in ground.rounds if one.result is not None and one.effective and finding.id in one.result.confirmed]
+    names = {*finding.boundaries, *map(made_by, finding.boundaries)}
+    judged = [(one.number, seen) for one in ground.rounds for seen in one.judged if seen.inputs == "equal" and seen.boundary in names]
+    done = [number for number, seen in judged if seen.status != "EXACT" or seen.boundary == finding.boundary]
     if done:
         return word("round_confirmed", round=done[0])
     if all(compared[one].status == "EXACT" for one in sources(finding.boundary, compared)):

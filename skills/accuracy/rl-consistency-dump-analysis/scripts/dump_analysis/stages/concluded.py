@@ -11,7 +11,7 @@ from dump_analysis.artefacts.conclusion import Conclusion, EndToEndMetric, Hypot
 from dump_analysis.artefacts.probe import Probe, SideFacts
 from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.causes.six import NAMES
-from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG
+from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG, rounds_here
 
 from .workdir import CARD, LABELS, Missing, Workdir, named, says
 
@@ -26,7 +26,7 @@ def hypotheses(work: Workdir) -> Missing:
         return
     inputs = {one.label: one.digest for one in found.inputs}
     again = f"Run: {work.conclude(list(inputs))}"
-    for name in (RESULTS, MAPPING, PROBE, REPLAY):
+    for name in (RESULTS, MAPPING, PROBE, REPLAY, *work.round_results()):
         if work.has(name) and inputs.get(name) != work.digest(name):
             yield f"{CONCLUSION} was made from another {name}, or that was made or edited since", again
     yield from ((f"{CONCLUSION}: {what}", again) for what in _of_the_hypotheses(found.hypotheses))
@@ -83,7 +83,8 @@ def _made_again(work: Workdir, found: Conclusion) -> Conclusion | None:
     """The conclusion that follows from what is here now; None where that cannot be read or was changed since."""
     results, facts = work.read(RESULTS, BoundaryResults), work.read(PROBE, Probe)
     inputs = {one.label: one.digest for one in found.inputs}
-    current = all(inputs.get(name) == (work.digest(name) if work.has(name) else None) for name in (RESULTS, MAPPING, PROBE, REPLAY))
+    names = (RESULTS, MAPPING, PROBE, REPLAY, *work.round_results())
+    current = all(inputs.get(name) == (work.digest(name) if work.has(name) else None) for name in names)
     replay = work.read(REPLAY, ReplayResults)
     if results is None or not current:
         return None
@@ -91,7 +92,8 @@ def _made_again(work: Workdir, found: Conclusion) -> Conclusion | None:
         known: SideFacts | None = getattr(facts, label) if facts else None
         if facts is not None and known is not None and known.digest != getattr(results, label).digest:
             facts = msgspec.structs.replace(facts, **{label: None})
-    return conclusion.conclude(results, work.mapping(), facts, found.inputs, found.metrics, replay)
+    rounds, _ = rounds_here(work.folder, results)
+    return conclusion.conclude(results, work.mapping(), facts, found.inputs, found.metrics, replay, rounds=rounds)
 
 
 def _stated(metric: LogMetric | EndToEndMetric) -> bool:

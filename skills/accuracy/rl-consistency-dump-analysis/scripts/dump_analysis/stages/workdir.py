@@ -18,6 +18,7 @@ from dump_analysis.artefacts import io, semantic_mapping
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
 from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG
+from dump_analysis.rounds import history
 from dump_analysis.sides import Side
 
 CARD, ROWS = "task_card.json", "rows.json"
@@ -58,6 +59,11 @@ class Workdir:
             self.warnings += told
         found = self._read.get(name)
         return found if isinstance(found, kind) else None
+
+    def round_results(self) -> list[str]:
+        """The results of the override rounds, below this folder."""
+        found = sorted(self.folder.glob(f"round*/{history.RESULT}"))
+        return [f"{path.parent.name}/{path.name}" for path in found]
 
     def mapping(self) -> SemanticMapping | None:
         """semantic_mapping.json, which people may have edited; None where it is not there."""

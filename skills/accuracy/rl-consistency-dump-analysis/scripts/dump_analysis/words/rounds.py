@@ -18,7 +18,7 @@ ROUNDS: dict[str, tuple[str, str]] = {
         "replay explains both sides, each by its own rounding points",
         "重算以各自的舍入点解释了两侧",
     ),
-    "round_confirmed": ("confirmed by round {round}", "已由第 {round} 轮确认"),
+    "round_confirmed": ("round {round} has seen it from equal inputs", "第 {round} 轮已由相等的输入看过"),
     "round_equal_already": (
         "all that {boundary} is made from is EXACT in the pair itself: its difference is its own",
         "{boundary} 的全部来源在原来这一对里就是 EXACT：差异就是它自己的",
@@ -184,4 +184,33 @@ ROUNDS: dict[str, tuple[str, str]] = {
         "由相等的输入，{boundary} 不同，相对 L2 为 {rel}",
     ),
     "replay_said_same": ("replay: both sides compute {module} the same way", "重算：两侧以同样方式计算 {module}"),
+    # --- the conclusion ---
+    "round_confirms": (
+        "rounds {rounds}: from equal inputs {boundary} differs by itself, relative L2 {rel}",
+        "第 {rounds} 轮：由相等的输入，{boundary} 自己就不同，相对 L2 为 {rel}",
+    ),
+    "round_contradicts": (
+        "CONTRADICTION: replay says “{finding}”, but in rounds {rounds} both sides make the same {boundary} from equal inputs, bit for bit",
+        "矛盾：重算说“{finding}”，但第 {rounds} 轮里两侧由相等的输入得出逐位相同的 {boundary}",
+    ),
+    "round_disagrees": ("CONTRADICTION at {boundary}: {replay}; {round}", "{boundary} 处矛盾：{replay}；{round}"),
+    "round_same": (
+        "rounds {rounds}: both sides make the same of {module}'s inputs, bit for bit",
+        "第 {rounds} 轮：由 {module} 的同样输入，两侧得出逐位相同的结果",
+    ),
+    "round_cause_logic": (
+        "from equal inputs {boundaries} differs by more than rounding ({by}); which side is at fault is not told",
+        "由相等的输入，{boundaries} 的差异超出舍入（{by}）；看不出是哪一侧的问题",
+    ),
+    "round_cause_rounding": (
+        "from equal inputs {boundaries} differs by rounding ({by})",
+        "由相等的输入，{boundaries} 的差异是舍入（{by}）",
+    ),
+    "round_cause_unknown": (
+        "from equal inputs {boundaries} differs; whether that is rounding is not told",
+        "由相等的输入，{boundaries} 不同；看不出是不是舍入",
+    ),
+    "judged_by_looks": ("by its fingerprint", "凭指纹"),
+    "judged_by_floor": ("within the noise floor", "在噪声底之内"),
+    "judged_by_weights": ("its weights differ", "它的权重不同"),
 }
