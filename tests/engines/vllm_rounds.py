@@ -9,6 +9,7 @@ repository is written. The pair, every instruction, every re-dump and every judg
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -25,7 +26,7 @@ CLEAN = TESTS / "samples/qwen2-hf-vllm-clean"
 FAULTY = ["--down-scale", "2"]
 # The single cuts and the forced round, each a loop of its own over the same pair.
 MANNERS = {"cut": looping.Manner("infer", forced=False), "forced": looping.Manner("infer", forced=True)}
-KEPT = ("stub_instruction.json", "stub_outcome.json", "round_result.json")
+KEPT = ("stub_instruction.json", "round_result.json")
 
 
 class Runs:
@@ -65,20 +66,21 @@ def command(script: Path, arguments: list[str]) -> subprocess.CompletedProcess[s
 
 
 def make_sample(work: Path, sample: Path) -> None:
-    """The side's files that differ from the clean sample's, and of each round those that differ from the side's."""
-    clean, before = CLEAN / "infer", work / "infer"
-    assert not list(_differing(work / "train", CLEAN / "train")), "the trainer's dump is not that of the clean sample"
+    """The engine's files that differ from the clean sample's, and of each round those that differ from the engine's before."""
+    before = work / "infer"
+    assert not _differing(work / "train", CLEAN / "train"), "the trainer's dump is not that of the clean sample"
     shutil.rmtree(sample / "infer", ignore_errors=True)
-    _patch(before, clean, sample / "infer")
+    _patch(before, CLEAN / "infer", sample / "infer")
+    mapping = looping.read(CLEAN / "semantic_mapping.json")
+    mapping["infer"]["digest"] = hashlib.sha256((before / "step0/rank0/dump.json").read_bytes()).hexdigest()
+    (sample / "semantic_mapping.json").write_text(json.dumps(mapping, indent=2) + "\n", encoding="utf-8")
     for name in MANNERS:
         for folder in sorted((work / name).glob("round[0-9]*")):
             kept = sample / f"{name}{folder.name.removeprefix('round')}"
             shutil.rmtree(kept, ignore_errors=True)
             _patch(folder / "dump", before, kept / "infer")
             for file in KEPT:
-                value = looping.read(folder / file)
-                value.update({key: {**value[key], "path": f"round/{name}"} for key in ("load_config", "new_dump") if key in value})
-                (kept / file).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                shutil.copyfile(folder / file, kept / file)
 
 
 def _patch(side: Path, base: Path, target: Path) -> None:
