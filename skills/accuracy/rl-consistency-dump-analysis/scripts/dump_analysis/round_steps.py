@@ -49,8 +49,9 @@ def plan_step(
 ) -> tuple[Next, Told]:
     """Stage 5: the next round. Raises DumpError where cheap causes are not ruled out, or the files are of other dumps."""
     mapping, ground, warnings = _ground(train, infer, workdir)
-    preconditions.check_cheap_causes(ground.conclusion, despite)
+    told = preconditions.check_cheap_causes(ground.conclusion, despite)
     able, remarks = _able(train, infer, workdir, target)
+    remarks = told + remarks
     found = [_planned(feeds_of(mapping.boundaries, train, infer, side), ground, at_once=at_once) for side in able]
     left = open_points(ground)
     best = plan.better(found) if found else None
@@ -174,7 +175,7 @@ def _side_said(best: Planned, found: Sequence[Planned], target: SideName | None,
     if target is not None:
         return word("side_told", side=side)
     if other is None or other.wanted is None:
-        return None
+        return word("side_alone_shows", side=side) if len(found) > 1 else None
     name = other.wanted.feeds.target_side
     here = {"side": side, "other": name}
     if at_once:

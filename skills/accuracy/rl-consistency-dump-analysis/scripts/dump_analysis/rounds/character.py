@@ -24,7 +24,10 @@ _LOGIC = (
     "by_token.scale", "by_column.scale", "by_token.offset", "by_column.offset", "offset.one", "zero.train", "zero.infer", "zero.tokens",
     "moved.lag", "moved.some", "shape.longer", "shape.wider", "shape.other", "values.other_of_same_size",
 )  # fmt: skip
-_SMALL = ("ulp.within_2", "ulp.within_8")
+# What every rounding of the toys leaves, on either side, of which faults leave some: bytes of weights, or replay, tell those.
+_SMALL = ("ulp.within_2", "rel.rounding")
+_SUMS = ("resid_attn", "resid_mlp")
+_ONE_ROUNDING = 1.0  # ULP at the scale of a row: more than equal addends may part by, in any order and through any format
 
 
 class Judged(NamedTuple):
@@ -84,6 +87,9 @@ def by_looks(result: BoundaryResult, more: list[Worded]) -> Judged:
     against = [signs[name] for name in _LOGIC if name in signs]
     if result.status in ("NONFINITE", "SHAPE_DIFF") or against:
         return Judged("logic", "fingerprint", [*more, word("looks_logic", signs=against)])
-    if any(name in signs for name in _SMALL):
-        return Judged("rounding", "fingerprint", [*more, word("looks_rounding", signs=[signs[name] for name in _SMALL if name in signs])])
+    far = result.ulp.max_at_row_scale if result.ulp is not None else None
+    if result.boundary.endswith(_SUMS) and far is not None and far > _ONE_ROUNDING:
+        return Judged("logic", "fingerprint", [*more, word("looks_no_sum", ulps=far)])
+    if all(name in signs for name in _SMALL):
+        return Judged("rounding", "fingerprint", [*more, word("looks_rounding", signs=[signs[name] for name in _SMALL])])
     return Judged("unknown", None, more)

@@ -50,11 +50,11 @@ def next_cut(ground: Ground, feeds: Feeds) -> Planned:
     known = differences(ground)
     beyond: list[Ablation] = []
     for aim in _aims(ground, left):
+        finding = _finding_at(aim, left)
         cut = _cut_before(compared[aim].order, known, cuts, ground)
-        if cut is None:
+        if cut is None or (finding is not None and cut.order >= compared[aim].order):  # a cut behind a finding hides it
             beyond.append(ablation(aim, feeds.target_side))
         elif cut.boundary not in made:
-            finding = _finding_at(aim, left)
             seen_at = aim if finding else [name for name, row in compared.items() if row.status in DIVERGED][-1]
             expected, reason = _expected_of_cut(cut, seen_at, finding), _reason(cut, known, ground, finding)
             wanted = Wanted(feeds, cut.given, cut.boundary, expected, reason)

@@ -7,7 +7,7 @@ from msprobe_files import release, task_card
 from msprobe_files.errors import DumpError
 
 from dump_analysis.artefacts.common import Worded
-from dump_analysis.artefacts.conclusion import Conclusion
+from dump_analysis.artefacts.conclusion import Conclusion, Hypothesis
 from dump_analysis.sides import Side
 from dump_analysis.wording import word
 
@@ -17,17 +17,31 @@ _WITHOUT_LOAD = ("<=8.3", "<=26.0", "26.0", "26.1")
 _FIRST = (26, 2)  # the first release with load (mindstudio-probe 26.2.0)
 
 
-def check_cheap_causes(conclusion: Conclusion, despite: Collection[str]) -> None:
-    """Raise DumpError where weights, inputs or configuration are not ruled out as the cause, unless they are named in ``despite``."""
+def check_cheap_causes(conclusion: Conclusion, despite: Collection[str]) -> list[Worded]:
+    """What was not ruled out and is no reason to wait, told. Raises DumpError for weights or inputs that are not ruled out, and for a
+    configuration that is the likely cause, unless they are named in ``despite``.
+    """
     states = {hypothesis.name: hypothesis for hypothesis in conclusion.hypotheses}
+    told = []
     for short, name in CHEAP.items():
         found = states.get(name)
-        if short in despite or (found is not None and found.state == "excluded"):
+        if found is not None and found.state == "excluded":
             continue
         state, why = (found.state, found.because.text) if found is not None else ("not judged", "the conclusion does not hold it")
+        if short in despite or (short == "config" and found is not None and not _of_the_model(found, conclusion)):
+            told.append(word("round_despite", name=name, state=state, why=why))
+            continue
         raise DumpError(
             f"Cannot plan a round: {name} is {state}: {why}. Mend that first and dump again, or plan all the same with --despite {short}."
         )
+    return told
+
+
+def _of_the_model(hypothesis: Hypothesis, conclusion: Conclusion) -> bool:
+    """Whether a configuration is supported by more than one module: a constant that one module alone has is no configuration's."""
+    named = [finding for finding in conclusion.findings if finding.id in hypothesis.findings]
+    wide = [finding for finding in named if len(finding.boundaries) > 1 or "config" in finding.confirmed_by]
+    return hypothesis.state == "supported" and (bool(wide) or len(named) != 1)
 
 
 def without_load(side: Side, card: dict[str, Any]) -> Worded | None:

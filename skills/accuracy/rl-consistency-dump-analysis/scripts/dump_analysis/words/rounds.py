@@ -30,6 +30,7 @@ ROUNDS: dict[str, tuple[str, str]] = {
         ),
         "{side} 由 msprobe {release} 采集，没有 load：不能覆盖；重算已证明的成立，其余仍未定",
     ),
+    "round_despite": ("not ruled out: {name} is {state}: {why}", "没有排除：{name} 为 {state}：{why}"),
     "round_several_steps": (
         "{side} holds one forward in several dump steps: an override of a part of it is not planned",
         "{side} 的一次前向分在多个 dump step 里：不安排只覆盖其中一部分",
@@ -43,6 +44,10 @@ ROUNDS: dict[str, tuple[str, str]] = {
         "第 {round} 轮没有生效：{why}",
     ),
     "side_told": ("{side} is overridden because that was asked for", "按要求覆盖 {side}"),
+    "side_alone_shows": (
+        "{side} is overridden: no override of the other side shows this",
+        "覆盖 {side}：覆盖另一侧看不到这一点",
+    ),
     "side_cheaper_cut": (
         (
             "{side} is overridden: its cut hides {hidden} boundaries and takes {inputs} tensors; "
@@ -171,9 +176,13 @@ ROUNDS: dict[str, tuple[str, str]] = {
         "by its fingerprint, from equal inputs, no rounding: {signs}",
         "凭指纹（输入相等）不是舍入：{signs}",
     ),
+    "looks_no_sum": (
+        "by its fingerprint no sum of equal addends: it is {ulps} ULP of its row apart",
+        "凭指纹不是相等加数之和：相差该行的 {ulps} ULP",
+    ),
     "looks_rounding": (
-        "by its fingerprint, from equal inputs, rounding: a few steps of the format, to both sides, in no one place ({signs})",
-        "凭指纹（输入相等）是舍入：格式的几步之内、两个方向都有、不集中在一处（{signs}）",
+        "by its fingerprint, from equal inputs, rounding: a step or two of the format, to both sides, in no one place ({signs})",
+        "凭指纹（输入相等）是舍入：格式的一两步之内、两个方向都有、不集中在一处（{signs}）",
     ),
     "round_saw_equal": (
         "from equal inputs both sides make the same {boundary}, bit for bit",
