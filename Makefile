@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Two processes; the tests of a file stay together, so that what its fixtures make is made once.
 TWO := -n 2 --dist loadfile
 
-.PHONY: help demo test check browser browser-tests smoke interpreters bench sync clean
+.PHONY: help demo test check browser browser-tests smoke interpreters bench loop vllm-rounds sync clean
 help:
 	@echo "make demo          analyse a sample pair and say where the two sides part"
 	@echo "make test          the tests (torch is their reference for tensor files and rounding)"
@@ -19,6 +19,8 @@ help:
 	@echo "make browser-tests the report's page in headless Chromium; screenshots in .browser"
 	@echo "make smoke         every command on the samples"
 	@echo "make interpreters  the tests on the other Python versions found on this machine"
+	@echo "make loop          fault sets dumped, analysed, overridden and judged until nothing is open (LOOP_ARGS='--first 0 --sets 50')"
+	@echo "make vllm-rounds   rounds of a real engine, made into a sample again (VLLM_PYTHON=..., see tests/engines/README.md)"
 	@echo "make bench         speed and memory on generated pairs, beside torch and msprobe (BENCH_ARGS=--quick: answers only)"
 	@echo "make sync          copy what both skills share from the analyst to the collector"
 
@@ -76,6 +78,13 @@ smoke: .venv/demo
 
 interpreters: .venv/made
 	@$(PY) tests/interpreters.py
+
+loop: .venv/test
+	@PYTHONPATH=tests $(PY) -m loop $(LOOP_ARGS)
+
+vllm-rounds: .venv/test
+	@command -v "$(VLLM_PYTHON)" >/dev/null || { echo "Cannot make the rounds: VLLM_PYTHON is '$(VLLM_PYTHON)', no Python. Make the environment of tests/engines/README.md and hand its python." >&2; exit 2; }
+	@work=$$(mktemp -d) && $(PY) tests/engines/vllm_rounds.py --python "$(VLLM_PYTHON)" --work "$$work/rounds" --sample tests/samples/qwen2-hf-vllm-rounds
 
 bench: .venv/bench
 	@$(PY) benchmarks/bench.py $(BENCH_ARGS)

@@ -1,8 +1,8 @@
 """A process that runs a side of the toy under a given msprobe configuration: imported once, forked for each run.
 
 A line on stdin asks for one: ``{"side": "infer", "on": [["eps", 1]], "config": "/file", "log": "/file", "forwards": ["window"]}``;
-a line on stdout answers ``{"error": null}``. ``window``: start, forward, stop, step; ``outside``: a forward between two windows;
-with ``distributed`` the process is rank 0 of torch.distributed.
+a line on stdout answers ``{"error": null}``. ``window``: start, forward, stop, step; ``unstepped``: the same without step; ``outside``: a
+forward between two windows; with ``distributed`` the process is rank 0 of torch.distributed.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def _run(request: dict[str, Any]) -> None:
             module.run(model, *prompt)
             if forward != "outside":
                 debugger.stop()
+            if forward == "window":
                 debugger.step()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from dump_collection.msprobe_config import configuring, releases
+from dump_collection.override_words import OVERRIDE_WORDS
 from running import COLLECTION, run_collection
 
 REFERENCES = COLLECTION.parent / "references"
@@ -64,3 +65,14 @@ def test_the_configuration_shown_is_the_one_written() -> None:
     full = configuring.Wanted("full", "train", (), releases.release_of("26.2.0"), "/dumps/round0/train", (0,), None, (), True)
     assert configuring.make(full, None, allow_full_disk=False).config == shown[0]
     assert list(shown[1]["load"]) == ["path", "modules", "step", "rank", "dump_after_load"]
+
+
+def test_every_reason_of_a_round_without_effect_has_its_remedy() -> None:
+    """stub_outcome.json gives the kind; whoever looks it up must find what to do, and no kind that does not exist."""
+    rows = re.findall(
+        r"^\| (`[a-z_`、]+) \| (.+) \|$", (REFERENCES / "stubbing.md").read_text(encoding="utf-8").split("## 6 ")[1], re.MULTILINE
+    )
+    named = {kind for kinds, _ in rows for kind in re.findall(r"`(\w+)`", kinds)} - {"kind"}
+    reasons = set(OVERRIDE_WORDS) - {"input_equals_prepared", "equal_before"}
+    reasons -= {"inputs_left", "source_inputs_post_call", "source_other_dump", "load_not_proven", "no_dump_no_proof", "not_verified"}
+    assert named == reasons

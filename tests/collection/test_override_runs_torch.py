@@ -154,11 +154,23 @@ def test_the_next_window_runs_free_again(runs: Runs, tmp_path: Path) -> None:
     assert (ran.returncode, "overridden_again" in json.dumps(made.outcome)) == (0, False), ran.stderr
 
 
-def test_a_forward_between_windows_is_said_to_be_overridden_too(runs: Runs, tmp_path: Path) -> None:
+def test_a_forward_between_windows_that_is_overridden_too_spoils_the_round(runs: Runs, tmp_path: Path) -> None:
+    """msprobe's loader counts it to the step before; the call number that the next window begins with tells that it happened."""
     made = prepare(runs, tmp_path, into_engine())
     runs.process.run("infer", made.config, ["window", "outside", "window"], on=FAULT)
-    assert made.verify().returncode == 0
-    assert "overridden_between" in [warning["kind"] for warning in made.outcome["warnings"]]
+    ran = made.verify()
+    assert ran.returncode == 1
+    assert ran.stderr.count("a forward between the two windows was overridden too; end the run after the first one") == 2
+    assert {effect["evidence"]["kind"] for effect in made.outcome["effect"]} == {"overridden_between"}
+    assert made.outcome["effective"] is False
+
+
+def test_a_second_window_of_the_step_runs_free(runs: Runs, tmp_path: Path) -> None:
+    """It has call number 1, which msprobe replaces nothing of."""
+    made = prepare(runs, tmp_path, into_engine())
+    runs.process.run("infer", made.config, ["unstepped", "window"], on=FAULT)
+    ran = made.verify()
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_a_later_forward_with_the_same_tensors_is_said(runs: Runs, tmp_path: Path) -> None:

@@ -117,6 +117,17 @@ def test_values_that_were_there_before_prove_nothing_by_themselves(prepared: Rou
     assert prepared.verify(rank0=called(NEW), rank1=called(NEW), quiet=False).stderr == "", "said once more of an earlier try"
 
 
+def test_a_later_forward_of_the_step_that_got_the_tensor_too_spoils_the_round(prepared: Round) -> None:
+    """Another call of the module records the prepared tensor; not where it did so before the override, as a shared module may."""
+    again = {LAYER: {"input": [NEW]}, LAYER[:-1] + "1": {"input": [NEW]}}
+    ran = prepared.verify(rank0=again, rank1=called(NEW))
+    assert ran.returncode == 1
+    assert ran.stderr.count("a later forward was overridden too") == 1
+    assert [effect["overridden"] for effect in prepared.outcome["effect"]] == [False, True]
+    write_unit(prepared.target, {LAYER: {"input": [OLD]}, LAYER[:-1] + "1": {"input": [NEW]}})
+    assert prepared.verify(rank0=again, rank1=called(NEW)).returncode == 0
+
+
 def test_a_damaged_state_is_one_error(prepared: Round) -> None:
     """Whatever a person does to stub_outcome.json."""
     path = prepared.folder / "round1/stub_outcome.json"

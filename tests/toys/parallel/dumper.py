@@ -1,7 +1,7 @@
 """A process that dumps the toy's ranks with the real msprobe: it imports torch and msprobe once and forks once for each rank.
 
-Like ``toys.dumper``: a line on stdin asks for one dump, ``{"job": [...], "out": "/folder"}``, a line on stdout answers it. Ranks find each
-other through a file beside ``out`` and exchange over gloo.
+Like ``toys.dumper``: a line on stdin asks for one run, ``{"job": {...}, "on": [...], "config": "/msprobe.json"}``, a line on stdout answers
+it. Ranks find each other through a file beside the configuration and exchange over gloo.
 """
 
 import atexit
@@ -39,9 +39,9 @@ def prompt(number: int, on: Switches) -> tuple[Tensor, Tensor]:
     return (ids[:kept] * (2 * number + 1) + number) % weights.VOCABULARY, positions[:kept]
 
 
-def dump(job: Job, rank: int, out: Path) -> None:
-    """What one rank does and records, under ``out``/step<N>/rank<rank>."""
-    debugger = PrecisionDebugger(config_path=str(out.with_suffix(".json")))
+def dump(job: Job, rank: int, config: Path) -> None:
+    """What one rank does and records, under the configuration's dump_path/step<N>/rank<rank>."""
+    debugger = PrecisionDebugger(config_path=str(config))
 
     @contextmanager
     def step(model: nn.Module) -> Iterator[None]:
@@ -90,13 +90,13 @@ def _replica(job: Job, rank: int, step: Step) -> None:
         hf.run(model, *prompt(job.prompts[rank], job.on))
 
 
-def _in_child(job: Job, rank: int, out: Path, answer_to: int) -> NoReturn:
+def _in_child(job: Job, rank: int, config: Path, answer_to: int) -> NoReturn:
     error = ""
     try:
         dist.init_process_group(
-            "gloo", init_method=f"file://{out.with_suffix('.store')}", rank=rank, world_size=job.world, timeout=timedelta(seconds=30)
+            "gloo", init_method=f"file://{config.with_suffix('.store')}", rank=rank, world_size=job.world, timeout=timedelta(seconds=30)
         )
-        dump(job, rank, out)
+        dump(job, rank, config)
         dist.barrier()
         atexit._run_exitfuncs()  # msprobe closes its files there
     except BaseException:  # noqa: BLE001  # the parent hands it on
@@ -105,17 +105,14 @@ def _in_child(job: Job, rank: int, out: Path, answer_to: int) -> NoReturn:
     os._exit(0)
 
 
-def _dump_all(job: Job, out: Path) -> str:
+def _dump_all(job: Job, config: Path) -> str:
     """Forks the ranks; what went wrong on any of them, or nothing."""
-    options = {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
-    config = {"task": "tensor", "level": "L0", "dump_path": str(out), "rank": [], "step": [], "tensor": options}
-    out.with_suffix(".json").write_text(json.dumps(config))
     read_from, answer_to = os.pipe()
     children = []
     for rank in range(job.world):
         child = os.fork()
         if child == 0:
-            _in_child(job, rank, out, answer_to)
+            _in_child(job, rank, config, answer_to)
         children.append(child)
     os.close(answer_to)
     statuses = [os.waitpid(child, 0)[1] for child in children]
@@ -132,7 +129,7 @@ def main() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         on = Switches(tuple((name, layer) for name, layer in asked["on"]))
-        error = _dump_all(Job(**{**asked["job"], "prompts": tuple(asked["job"]["prompts"]), "on": on}), Path(asked["out"]))
+        error = _dump_all(Job(**{**asked["job"], "prompts": tuple(asked["job"]["prompts"]), "on": on}), Path(asked["config"]))
         os.write(answer_to, json.dumps({"error": error or None}).encode() + b"\n")
     os._exit(0)  # no second is spent on taking torch apart
 

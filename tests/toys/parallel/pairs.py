@@ -44,9 +44,17 @@ class Parallel:
 
     def _dump(self, job: Job) -> Path:
         out = self._root / f"{len(self._made)}-{job.model}"
+        options = {"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
+        config = {"task": "tensor", "level": "L0", "dump_path": str(out), "rank": [], "step": [], "tensor": options}
+        out.with_suffix(".json").write_text(json.dumps(config))
+        self.run(job, out.with_suffix(".json"))
+        return out
+
+    def run(self, job: Job, config: Path) -> None:
+        """A job under a configuration of msprobe, which says where it dumps. Once for each configuration."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"job": {**job._asdict(), "on": None}, "on": job.on.on, "out": str(out)}
+        asked = {"job": {**job._asdict(), "on": None}, "on": job.on.on, "config": str(config)}
         with contextlib.suppress(BrokenPipeError):  # it ended: the log says why
             print(json.dumps(asked), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
@@ -54,4 +62,3 @@ class Parallel:
         if error:
             self._log.seek(0)
             raise RuntimeError(f"no dump of {job}: {error}\n{self._log.read()[-4000:]}")
-        return out

@@ -1,7 +1,7 @@
 """Whether an override took effect: what the new dump records as a module's inputs, against the prepared files, bit for bit."""
 
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from msprobe_files import names, release
 from msprobe_files.errors import DumpError
@@ -34,6 +34,10 @@ class File(NamedTuple):
     def rank(self) -> int:
         return int(self.folder[4:]) if self.folder.startswith("rank") else 0
 
+    @property
+    def label_of_call(self) -> str:
+        return self.entry + "." + self.label
+
 
 def verify(instruction: Instruction, place: Round, new: Recorded, earlier: Optional[Recorded]) -> Dict[str, Any]:
     """Prove the round by a new dump and write what was found into stub_outcome.json, which is returned.
@@ -52,10 +56,12 @@ def verify(instruction: Instruction, place: Round, new: Recorded, earlier: Optio
     several = len({file.rank for file in prepared}) > 1
     for file in prepared:
         overridden, evidence = _effect(file, new, earlier)
+        if overridden:
+            twice, later = _again(file, new, earlier, {other.label_of_call for other in prepared})
+            warnings += [told for told in _weak(file, earlier) + later if told not in warnings]
+            overridden, evidence = (False, twice) if twice else (True, evidence)
         rank = {"rank": file.rank} if several else {}
         effects.append({"target_entry": file.entry, **rank, "input": file.label, "overridden": overridden, "evidence": evidence})
-        if overridden:
-            warnings += [told for told in _weak(file, earlier) + _again(file, new) if told not in warnings]
     effects += _unprepared(instruction, prepared, new)
     used = [unit for unit in new.units if unit.place.step in {file.step for file in prepared}] or list(new.units)
     path = os.path.abspath(used[0].place.folder if len(used) == 1 else new.path)
@@ -177,21 +183,38 @@ def _weak(file: File, earlier: Optional[Recorded]) -> List[Worded]:
     return [word("equal_before", entry=file.entry, input=file.label)] if same else []
 
 
-def _again(file: File, new: Recorded) -> List[Worded]:
-    """Other forwards of the module that got the prepared tensor as well: those that recorded it, and one between two windows."""
-    wanted, found = names.parse_entry(file.entry), []
+def _again(file: File, new: Recorded, earlier: Optional[Recorded], prepared: Set[str]) -> Tuple[Worded, List[Worded]]:
+    """Other forwards that got the prepared tensor too: one of the same step (empty: none), which spoils the round, and later steps'.
+
+    A call that held this tensor before too, or that was to be overridden itself, proves nothing.
+    msprobe counts the forward between two windows to the step before: until the next start() it is replaced from the loader's cache.
+    """
+    wanted = names.parse_entry(file.entry)
+    twice: Worded = {}
+    later: List[Worded] = []
     for unit in new.units:
         others = [entry for entry in unit.entries if names.parse_entry(entry).path == wanted.path]
         if unit.place.rank != file.rank or not others:
             continue
         if unit.place.step > file.step and file.entry not in others:
-            found.append(word("overridden_between", entry=file.entry, step=unit.place.step, found=others[:4]))
+            twice = twice or word("overridden_between", entry=file.entry, step=unit.place.step, found=others[:4])
         for entry in others:
-            own = entry == file.entry and unit.place.step == file.step
-            label = entry + "." + file.label
-            if not own and any(record.name == label and _same(unit, record, file.path) for record in unit.entries[entry]):
-                found.append(word("overridden_again", entry=entry, step=unit.place.step, input=file.label))
-    return found
+            label, here = entry + "." + file.label, unit.place.step == file.step
+            if (here and label in prepared) or _held(label, unit, earlier, file.path):
+                continue
+            if any(record.name == label and _same(unit, record, file.path) for record in unit.entries[entry]):
+                told = word("overridden_again", entry=entry, step=unit.place.step, input=file.label)
+                twice, later = (twice or told, later) if here else (twice, [*later, told])
+    return twice, later
+
+
+def _held(label: str, unit: Unit, earlier: Optional[Recorded], path: str) -> bool:
+    """Whether the target's dump of before holds the prepared tensor at that call already."""
+    places = earlier.holders(label) if earlier else ()
+    return any(
+        other.place.step == unit.place.step and other.place.rank == unit.place.rank and _same(other, record, path)
+        for other, record in places
+    )
 
 
 def _same(unit: Unit, record: Record, path: str) -> bool:

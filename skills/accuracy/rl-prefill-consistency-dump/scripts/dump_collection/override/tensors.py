@@ -82,6 +82,8 @@ def applied(value: Any, op: Op, torch: Any) -> Any:
         return value.permute(op.axes)
     if op.op == "cast":
         return value.to(_dtype(op.dtype, torch))
+    if value.dtype in (torch.bfloat16, torch.float16):
+        return (value.float() + op.value).to(value.dtype)  # in the format itself torch rounds the addend first; the analysis does not
     return value + (op.value if value.is_floating_point() else int(op.value))
 
 
