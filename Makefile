@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Two processes; the tests of a file stay together, so that what its fixtures make is made once.
 TWO := -n 2 --dist loadfile
 
-.PHONY: help demo test check smoke interpreters bench sync clean
+.PHONY: help demo test check smoke interpreters bench bridge sync clean
 help:
 	@echo "make demo          analyse a sample pair and say where the two sides part"
 	@echo "make test          the tests (torch is their reference for tensor files and rounding)"
@@ -18,6 +18,7 @@ help:
 	@echo "make smoke         every command on the samples"
 	@echo "make interpreters  the tests on the other Python versions found on this machine"
 	@echo "make bench         speed and memory on generated pairs, beside torch and msprobe (BENCH_ARGS=--quick: answers only)"
+	@echo "make bridge        providers built by the public Megatron-Bridge, against those that the tests have recorded (about 2 GB to install)"
 	@echo "make sync          copy what both skills share from the analyst to the collector"
 
 .venv/made:
@@ -39,6 +40,14 @@ help:
 # msprobe 26.2.0 cannot write its csv with pandas 3.
 .venv/bench: .venv/test constraints.txt
 	@$(PIP) -c constraints.txt torch mindstudio-probe==26.2.0 'pandas<3'
+	@touch $@
+
+# Its metadata asks for Transformer Engine and CUDA's packages: without its dependencies it installs, and builds configurations, anywhere.
+.venv-bridge/made: constraints.txt
+	@"$(PYTHON)" -m venv --clear .venv-bridge
+	@.venv-bridge/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	@.venv-bridge/bin/python -m pip install --quiet --disable-pip-version-check 'transformers>=4.57,<5' accelerate datasets 'omegaconf>=2.3' 'hydra-core>1.3,<=1.3.2' rich regex six einops safetensors numpy
+	@.venv-bridge/bin/python -m pip install --quiet --disable-pip-version-check --no-deps megatron-core==0.16.1 megatron-bridge==0.3.1
 	@touch $@
 
 demo: .venv/demo
@@ -66,6 +75,9 @@ interpreters: .venv/made
 
 bench: .venv/bench
 	@$(PY) benchmarks/bench.py $(BENCH_ARGS)
+
+bridge: .venv-bridge/made
+	@.venv-bridge/bin/python tests/bridge.py
 
 sync:
 	@rm -rf $(COLLECTOR)/scripts/msprobe_files
