@@ -36,8 +36,8 @@ def parts_of(files: Files, pair: Pair, orders: Orders, groups: Optional[int]) ->
         return [_unpadded(pair, train, infer)]
     if pair.role is None or roles.parts_of(pair.role)[1:] == () or roles.parts_of(pair.role)[-1] != "v":
         return _side_by_side(pair, train, infer, pair.parts)
-    order = _order(files, pair, train, infer, orders)
-    wrong = misread(order, pair, groups)
+    order, borne_out = _order(files, pair, train, infer, orders)
+    wrong = misread(order, pair, groups) if borne_out else None
     if wrong is not None:
         return [_misread(pair, train, infer, order, wrong)]
     if not order.side:
@@ -48,22 +48,23 @@ def parts_of(files: Files, pair: Pair, orders: Orders, groups: Optional[int]) ->
     return [part._replace(note=note, keys=_of_groups(part, order)) for part in _side_by_side(pair, laid[0], laid[1], names)]
 
 
-def _order(files: Files, pair: Pair, train: Matrix, infer: Matrix, orders: Orders) -> Order:
+def _order(files: Files, pair: Pair, train: Matrix, infer: Matrix, orders: Orders) -> Tuple[Order, bool]:
+    """The order of a fused pair's rows, and whether its rows bear it out: of unrelated weights no order says anything."""
     stem, _, kind = pair.name.rpartition(".")
     if kind == "bias" and stem in orders:
-        return orders[stem]
+        return orders[stem], True
     usual = orders.get(general(stem))
     sizes = [rows for _, rows in pair.parts]
     for guess in [usual] if usual is not None else [ALIKE]:
         laid = [picked(one, stretches(guess, side)) if guess.side else one for one, side in ((train, "train"), (infer, "infer"))]
         if laid[0].rows == laid[1].rows == train.rows and equal(files, laid[0], laid[1]):
             orders[stem] = orders[general(stem)] = guess
-            return guess
+            return guess, True
     order, borne_out = found_order(train, infer, sizes, usual)
     if borne_out:
         orders[general(stem)] = order
-    orders[stem] = order
-    return order
+        orders[stem] = order
+    return order, borne_out
 
 
 def equal(files: Files, train: Matrix, infer: Matrix) -> bool:
