@@ -155,7 +155,9 @@ def test_an_order_that_no_row_bears_out_by_equality_is_told_by_nearness(tmp_path
     assert {f"layers.{layer}.{part}.weight" for layer in range(pairs.LAYERS) for part in "qkv"} <= set(found)
     assert "swapped" not in found.values()
     assert {found[f"layers.1.{part}.weight"] for part in "qkv"} == {"small_update" if moves == "step" else "scaled"}
-    assert differing(compared(tmp_path / "b", pairs.megatron(later, grouped=False), SIDES[infer](model)))["layers.1.qkv.weight"] == "swapped"
+    assert (
+        differing(compared(tmp_path / "b", pairs.megatron(later, grouped=False), SIDES[infer](model)))["layers.1.qkv.weight"] == "swapped"
+    )
 
 
 def test_unrelated_weights_are_not_called_in_wrong_order(tmp_path: Path) -> None:

@@ -353,3 +353,21 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
         read.append([path.read_bytes() for path in sorted((tmp_path / name / "work").iterdir())])
     assert read[0] == read[1]
     assert str(tmp_path).encode() not in b"".join(read[0])
+
+
+@pytest.mark.parametrize(
+    ("model", "pattern", "every"),
+    [("gemma2", {}, 2), ("gemma3_text", {}, 6), ("gemma3_text", {"sliding_window_pattern": 3}, 3), ("cohere2", {}, 4)],
+)
+def test_layers_with_the_window_are_the_same_in_both_spellings(tmp_path: Path, model: str, pattern: dict[str, int], every: int) -> None:
+    """transformers 4 files leave the layers to the class, 5 lists them: one model, and another where one layer is another."""
+    older = {"model_type": model, "num_hidden_layers": 12, "sliding_window": 8, **pattern}
+    kinds = ["full_attention" if (layer + 1) % every == 0 else "sliding_attention" for layer in range(12)]
+    newer = {"model_type": model, "num_hidden_layers": 12, "sliding_window": 8, "layer_types": kinds}
+    assert align(tmp_path, older, newer).differing() == set()
+    found = align(
+        tmp_path,
+        older,
+        {**newer, "layer_types": [*kinds[:-1], "sliding_attention"]},
+    )
+    assert found.differing() == {"window_layers"}
