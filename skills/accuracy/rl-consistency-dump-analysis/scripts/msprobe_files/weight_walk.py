@@ -118,7 +118,7 @@ def _add_keys(seen: Walked, at: slice, pair: Tuple[Any, Any]) -> None:
     import numpy as np
 
     may_be_columns = bool(seen.column_keys.any()) or at.start == 0
-    sought = may_be_columns and np.array_equal(*(np.sort(values[0]) for values in pair), equal_nan=True)
+    sought = may_be_columns and np.array_equal(np.sort(pair[0][0]), np.sort(pair[1][0]), equal_nan=True)
     odd = odd_numbers(0, pair[0].shape[1])
     for side, values in enumerate(pair):
         bits = folded(values)

@@ -40,6 +40,14 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
     ),
     "flat_unlike": ("{given} elements against {count}", "元素个数 {given} 对 {count}"),
     "cause_shape": ("shapes do not fit", "形状对不上"),
+    "packed": (
+        "{side} alone has it: one side holds the weight packed by quantisation, so that values were not compared",
+        "只有 {side} 有：一侧把权重量化打包存放，数值没有比较",
+    ),
+    "cause_packed": (
+        "one side holds its weights packed by quantisation (qweight, weight_packed …): their values were not compared",
+        "一侧的权重是量化打包存放的（qweight、weight_packed 等）：数值没有比较",
+    ),
     "cause_one_side": ("only one side has these parameters", "只有一侧有这些参数"),
     "impact_structure": ("the two sides do not compute the same function", "两侧计算的不是同一个函数"),
     # --- one weight ---

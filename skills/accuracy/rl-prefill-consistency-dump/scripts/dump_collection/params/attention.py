@@ -161,7 +161,9 @@ def _window_layers(config: Config) -> Reading:
         return of_value(every[0], every[1], _skipped(every[1], number), "every so many layers one without the window")
     known = None if config.dialect == MEGATRON else full_every(config)
     if known is not None:
-        return default(_skipped(known, number), "implied by model_type %s: one layer in %d without the window" % (model_type(config), known))
+        return default(
+            _skipped(known, number), "implied by model_type %s: one layer in %d without the window" % (model_type(config), known)
+        )
     return default([1] * number, "no field says which layers: all")
 
 

@@ -148,6 +148,8 @@ def _lacking(name: str, found: Sequence[Parameter], side: Side, other: Side) -> 
         return _Only(item(name, train, infer, "MISSING_SIDE", "no_effect", "made_anew", word("made_anew", other=other.label)), [])
     if roles.predicts_further(name):
         return _Only(item(name, train, infer, "MISSING_SIDE", "no_effect", "predicts_further", word("predicts_further")), names)
+    if _is_packed(name, side, other):
+        return _Only(item(name, train, infer, "MISSING_SIDE", "structure", "packed", word("packed", side=side.label)), names)
     numbers = [layer for layer in (place_of(one).layer for one in names) if layer is not None]
     where = word("in_layers", layers=runs(sorted(set(numbers)))) if numbers else word("outside_layers")
     note = (
@@ -156,6 +158,14 @@ def _lacking(name: str, found: Sequence[Parameter], side: Side, other: Side) -> 
         else word("not_recorded", side=side.label, other=other.label, where=where)
     )
     return _Only(item(name, train, infer, "MISSING_SIDE", "structure", "one_side", note), names)
+
+
+def _is_packed(name: str, side: Side, other: Side) -> bool:
+    """Whether it is a part of a quantised weight, or a weight that the other side may hold in such parts."""
+    if roles.PACKED.search(name):
+        return True
+    packs = any(roles.PACKED.search(one.name) for one in other.parameters)
+    return packs and not any(roles.PACKED.search(one.name) for one in side.parameters) and roles.of_linear(place_of(name).module)
 
 
 # --- flat parameters ---
@@ -197,9 +207,10 @@ def _elements(parameter: Parameter) -> int:
 
 def _groups(items: Sequence[Item]) -> Tuple[Dict[str, Any], ...]:
     """Shapes that do not fit together, and what each side lacks, together."""
-    causes = {"shape": word("cause_shape"), "flat": word("cause_shape"), "one_side": word("cause_one_side")}
+    causes = {"shape": word("cause_shape"), "flat": word("cause_shape"), "one_side": word("cause_one_side"), "packed": word("cause_packed")}
     groups: Dict[Tuple[str, bool], List[str]] = {}
     for one in items:
         if one["status"] != "EXACT" and one["kind"] in causes:
-            groups.setdefault((one["kind"], one["train"]["state"] == "absent"), []).append(one["canonical"])
+            apart = one["kind"] != "packed" and one["train"]["state"] == "absent"
+            groups.setdefault((one["kind"], apart), []).append(one["canonical"])
     return tuple({"items": names, "cause": causes[kind], "impact": word("impact_structure")} for (kind, _), names in groups.items())

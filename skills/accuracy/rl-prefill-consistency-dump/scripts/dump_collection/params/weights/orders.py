@@ -29,7 +29,7 @@ ALIKE = Order("", (), 1)
 
 
 def found_order(train: Matrix, infer: Matrix, sizes: Sequence[int], guess: Optional[Order]) -> Tuple[Order, bool]:
-    """The order that most rows bear out, by being equal or, where no order makes most of them so, near; and whether they do; else the guess.
+    """The order that most rows bear out, and whether they do: by being equal or, where no order makes them so, near; else the guess.
 
     ``sizes``: rows of q, k and v where a side keeps them apart; else the order of the rows tells.
     """

@@ -69,7 +69,8 @@ def _order(files: Files, pair: Pair, train: Matrix, infer: Matrix, orders: Order
 
 def equal(files: Files, train: Matrix, infer: Matrix) -> bool:
     """Whether two matrices hold the same bytes in the same format; False where that takes reading numbers."""
-    return train.dtype == infer.dtype and train.in_order and infer.in_order and files.equal(train, infer)
+    plain = not (train.scaled or infer.scaled)
+    return plain and train.dtype == infer.dtype and train.in_order and infer.in_order and files.equal(train, infer)
 
 
 def _side_by_side(pair: Pair, train: Matrix, infer: Matrix, parts: Sequence[Tuple[str, int]]) -> List[Part]:
