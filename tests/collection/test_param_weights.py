@@ -482,3 +482,35 @@ def test_keys_and_values_exchanged_in_a_real_engine(tmp_path: Path) -> None:
     sample = lay_out("qwen2-hf-vllm-kv_swapped", tmp_path)
     found = differing(weights.compare([str(sample.train)], [str(sample.infer)]))
     assert [name for name, kind in found.items() if kind == "swapped"] == ["layers.1.k.weight", "layers.1.v.weight"]
+
+
+def staged(folder: Path, model: Weights, cuts: tuple[int, ...]) -> str:
+    """A dump of Megatron's pipeline: each stage counts its own layers from 0; the middle ones hold nothing outside of them."""
+    whole = pairs.megatron(model)
+    edges = [0, *cuts, pairs.LAYERS]
+    for rank in range(len(cuts) + 1):
+        start, stop = edges[rank : rank + 2]
+        held = {}
+        for name, value in whole.items():
+            if ".layers." in name:
+                number = int(name.split(".")[2])
+                if start <= number < stop:
+                    held[name.replace(f".{number}.", f".{number - start}.", 1)] = value
+            elif rank == (0 if name.startswith("embedding") else len(cuts)):
+                held[name] = value
+        dumping.write_unit(folder, entries_of(held), rank=rank)
+    return str(folder)
+
+
+@pytest.mark.parametrize("cuts", [(1,), (2,), (1, 2)])
+def test_stages_of_a_pipeline_are_one_model(tmp_path: Path, cuts: tuple[int, ...]) -> None:
+    """Against an engine in one piece: every layer, and the one that differs by its number in the whole."""
+    model = pairs.model()
+    train = staged(tmp_path / "train", model, cuts)
+    for other in (model, changed(model, **{"2.o": moved(model["2.o"])})):
+        told = weights.compare([train], [pairs.written(tmp_path / "infer", pairs.engine(other))])
+        assert differing(told) == ({} if other is model else {"layers.2.o.weight": "small_update"})
+        assert {"embedding.weight", "lm_head.weight", "layers.0.q.weight", "layers.2.down.weight"} <= {
+            one["canonical"] for one in told.items
+        }
+    assert differing(weights.compare([train], [staged(tmp_path / "other", model, (2,))])) == {}

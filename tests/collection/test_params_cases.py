@@ -371,3 +371,23 @@ def test_layers_with_the_window_are_the_same_in_both_spellings(tmp_path: Path, m
         {**newer, "layer_types": [*kinds[:-1], "sliding_attention"]},
     )
     assert found.differing() == {"window_layers"}
+
+
+@pytest.mark.parametrize(
+    ("train", "infer", "status"),
+    [
+        ({"vocab_size": 1024}, 1000, "EXACT"),
+        ({"vocab_size": 1000}, 1000, "EXACT"),
+        ({"vocab_size": 1003}, 1000, "DIFF"),
+        ({"vocab_size": 960}, 1000, "DIFF"),
+        ({"vocab_size": 1024, "make_vocab_size_divisible_by": 128, "should_pad_vocab": True}, 1000, "DIFF"),
+    ],
+)
+def test_a13_the_size_of_a_built_model_counts_its_padding(tmp_path: Path, train: dict[str, Any], infer: int, status: str) -> None:
+    """GPTModel holds the padded size; a provider says the words' own and how to pad: there another number is another vocabulary."""
+    found = align(
+        tmp_path, {"num_layers": 2, "num_query_groups": 2, **train}, {"num_hidden_layers": 2, "num_key_value_heads": 2, "vocab_size": infer}
+    )
+    item = found.item("vocab_size")
+    assert (item["status"], found.code) == (status, int(status == "DIFF"))
+    assert ("24 rows of train pad the vocabulary" in str(item["note"])) == (status == "EXACT" and train["vocab_size"] == 1024)

@@ -9,6 +9,7 @@ from dump_collection.wording import word
 
 from . import roles
 from .items import Compared, Item, item, runs, side_of
+from .padding import PADDED_TO, pads
 from .pairing import Pair, pair_up
 from .places import Piece, place_of
 from .ranks import rank_by_rank
@@ -16,8 +17,6 @@ from .sources import Parameter, Side, read_side
 
 _NUMBERS = re.compile(r"(?<=\.)[0-9]+(?=\.)")
 VOCABULARY = ("embedding", "lm_head")
-PADDED_TO = 64  # rows: vLLM pads a vocabulary to multiples of 64, Megatron-Core to 128 times the tensor-parallel size
-_MOST_PADDING = 8192  # rows: 128 times 64
 
 
 def compare(train_paths: Sequence[str], infer_paths: Sequence[str]) -> Compared:
@@ -51,8 +50,7 @@ def is_padded(pair: Pair) -> bool:
     """Whether a vocabulary's matrices differ only in rows that pad it."""
     rows = sorted(sum(piece.rows for piece in side) for side in (pair.train, pair.infer))
     columns = {piece.columns for piece in pair.train + pair.infer}
-    padded = rows[1] % PADDED_TO == 0 and 0 < rows[1] - rows[0] < _MOST_PADDING
-    return pair.role in VOCABULARY and len(columns) == 1 and padded
+    return pair.role in VOCABULARY and len(columns) == 1 and pads(rows[1], rows[0])
 
 
 def tied_to(lacking: Parameter, other: Side) -> Optional[Parameter]:

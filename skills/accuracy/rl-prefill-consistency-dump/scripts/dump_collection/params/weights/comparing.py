@@ -7,12 +7,13 @@ from msprobe_files.weight_kinds import Difference, difference
 
 from dump_collection.params import roles
 from dump_collection.params.items import Compared, Item, item, side_of
+from dump_collection.params.padding import PADDED_TO
 from dump_collection.params.pairing import Pair, Paired, pair_up
 from dump_collection.params.places import Piece, place_of
 from dump_collection.params.places import matrix_of as matrix_shape
 from dump_collection.params.ranks import rank_by_rank
 from dump_collection.params.sources import Parameter, Side, read_side
-from dump_collection.params.structure import PADDED_TO, VOCABULARY, is_padded, tied_to
+from dump_collection.params.structure import VOCABULARY, is_padded, tied_to
 from dump_collection.wording import word
 
 from .contents import likeness_of
