@@ -360,6 +360,23 @@ def test_flat_parameters_are_compared_with_what_they_hold(tmp_path: Path, dtype:
     assert (found["layers.1.o.weight"], found["layers.2.k.weight"]) == ("small_update", "small_update")
 
 
+def test_flat_parameters_hold_the_experts_of_a_stack_one_by_one(tmp_path: Path) -> None:
+    """A trainer under FSDP1 against an engine's stacked experts: the one that is stale is named by its number."""
+    model = pairs.model(experts=pairs.EXPERTS)
+    infer = pairs.written(tmp_path / "infer", pairs.engine(model))
+    told = weights.compare([str(flat_unit(tmp_path / "clean", model))], [infer])
+    assert differing(told) == {}
+    held = [one["canonical"] for one in told.items if "experts" in one["canonical"]]
+    assert sorted(held) == sorted(f"layers.{layer}.experts.{part}.weight" for layer in range(pairs.LAYERS) for part in ("gate_up", "down"))
+    stale = {name: moved(model[name]) for name in ("0.experts.2.down", "1.experts.3.up", "2.o")}
+    told = weights.compare([str(flat_unit(tmp_path / "stale", {**model, **stale}))], [infer])
+    assert differing(told) == {
+        "layers.0.experts.2.down.weight": "small_update",
+        "layers.1.experts.3.gate_up.weight": "partial",
+        "layers.2.o.weight": "small_update",
+    }
+
+
 @pytest.mark.parametrize("part", ["q", "v", "first row", "last row"])
 def test_stale_ends_of_a_fused_matrix_keep_their_place_in_a_flat_parameter(tmp_path: Path, part: str) -> None:
     """What was found of a matrix must not be drawn out over its neighbour."""
