@@ -29,6 +29,15 @@ def sample_of(matrix: Matrix) -> Any:
     return np.concatenate(found)
 
 
+def nearness(one: Any, other: Any) -> float:
+    """The mean cosine of the rows of two samples: near 1 where a weight moved a little, near 0 for unrelated rows."""
+    import numpy as np
+
+    squares = [(rows * rows).sum(axis=1) for rows in (one, other)]
+    length = np.sqrt(squares[0] * squares[1])
+    return float(((one * other).sum(axis=1) / np.where(length > 0, length, 1.0)).mean())
+
+
 def keys_of(matrix: Matrix) -> Any:
     """uint64 [rows] of the sample's rows."""
     return row_keys(sample_of(matrix))

@@ -10,7 +10,7 @@ from dump_collection.params import roles
 from dump_collection.params.pairing import Pair
 from dump_collection.params.places import Piece
 
-from .contents import sample_of
+from .contents import nearness, sample_of
 from .matrices import Matrix
 
 _MOST = 0.5  # of the rows: an order that is right fits all that are not stale; of a mean cosine: nearer to equal than to unrelated
@@ -44,7 +44,11 @@ def found_order(train: Matrix, infer: Matrix, sizes: Sequence[int], guess: Optio
     best = max(candidates, key=lambda one: _hits(one, *keys), default=ALIKE)
     if _hits(best, *keys) > _MOST:
         return best, True
-    near = {one: _nearness(one, *samples) for one in [*tried, *(by_sizes or _of_any_sizes(train.rows))]}
+    others = by_sizes or _of_any_sizes(train.rows)
+    best = max(others, key=lambda one: _hits_of_values(one, *keys), default=ALIKE)
+    if _hits_of_values(best, *keys) > _MOST:
+        return best, True
+    near = {one: _nearness(one, *samples) for one in [*tried, *others]}
     best = max(near, key=lambda one: near[one])
     return (best, True) if near[best] > _MOST else (guess or ALIKE, False)
 
@@ -56,15 +60,20 @@ def _hits(order: Order, train: Any, infer: Any) -> float:
 
 
 def _nearness(order: Order, train: Any, infer: Any) -> float:
-    """The mean cosine of the rows in an order: near 1 where a weight moved a little, near 0 for unrelated rows. ``train``: samples."""
+    """The mean cosine of the samples' rows in an order."""
+    fitted = _in_order(order, train, infer)
+    return nearness(*fitted) if fitted is not None else 0.0
+
+
+def _hits_of_values(order: Order, train: Any, infer: Any) -> float:
+    """The share of v's rows that are equal in an order by group: those of q and k may stand in the order of rotary pairs."""
     import numpy as np
 
     fitted = _in_order(order, train, infer)
-    if fitted is None:
+    if fitted is None or not order.side:
         return 0.0
-    dots, squares = (fitted[0] * fitted[1]).sum(axis=1), [(one * one).sum(axis=1) for one in fitted]
-    length = np.sqrt(squares[0] * squares[1])
-    return float((dots / np.where(length > 0, length, 1.0)).mean())
+    of_values = np.asarray(per_group(order.sizes, order.groups)) >= order.sizes[0] + order.sizes[1]
+    return float((fitted[0] == fitted[1])[of_values].mean())
 
 
 def _in_order(order: Order, train: Any, infer: Any) -> Optional[Tuple[Any, Any]]:
