@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Two processes; the tests of a file stay together, so that what its fixtures make is made once.
 TWO := -n 2 --dist loadfile
 
-.PHONY: help demo test check browser browser-tests smoke interpreters bench loop vllm-rounds sync clean
+.PHONY: help demo test check browser browser-tests smoke interpreters bench loop vllm-rounds bridge sync clean
 help:
 	@echo "make demo          analyse a sample pair and say where the two sides part"
 	@echo "make test          the tests (torch is their reference for tensor files and rounding)"
@@ -22,6 +22,7 @@ help:
 	@echo "make loop          fault sets dumped, analysed, overridden and judged until nothing is open (LOOP_ARGS='--first 0 --sets 50')"
 	@echo "make vllm-rounds   rounds of a real engine, made into a sample again (VLLM_PYTHON=..., see tests/engines/README.md)"
 	@echo "make bench         speed and memory on generated pairs, beside torch and msprobe (BENCH_ARGS=--quick: answers only)"
+	@echo "make bridge        providers built by the public Megatron-Bridge, against those that the tests have recorded (about 2 GB to install)"
 	@echo "make sync          copy what both skills share from the analyst to the collector"
 
 .venv/made:
@@ -43,6 +44,14 @@ help:
 # msprobe 26.2.0 cannot write its csv with pandas 3.
 .venv/bench: .venv/test constraints.txt
 	@$(PIP) -c constraints.txt torch mindstudio-probe==26.2.0 'pandas<3'
+	@touch $@
+
+# Its metadata asks for Transformer Engine and CUDA's packages: without its dependencies it installs, and builds configurations, anywhere.
+.venv-bridge/made: constraints.txt
+	@"$(PYTHON)" -m venv --clear .venv-bridge
+	@.venv-bridge/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	@.venv-bridge/bin/python -m pip install --quiet --disable-pip-version-check 'transformers>=4.57,<5' accelerate datasets 'omegaconf>=2.3' 'hydra-core>1.3,<=1.3.2' rich regex six einops safetensors numpy
+	@.venv-bridge/bin/python -m pip install --quiet --disable-pip-version-check --no-deps megatron-core==0.16.1 megatron-bridge==0.3.1
 	@touch $@
 
 demo: .venv/demo
@@ -88,6 +97,9 @@ vllm-rounds: .venv/test
 
 bench: .venv/bench
 	@$(PY) benchmarks/bench.py $(BENCH_ARGS)
+
+bridge: .venv-bridge/made
+	@.venv-bridge/bin/python tests/bridge.py
 
 sync:
 	@rm -rf $(COLLECTOR)/scripts/msprobe_files

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import baselines
+import checkpoints
 import clock
 import pairs
 import proposals
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = ROOT / "skills/accuracy/rl-consistency-dump-analysis/scripts/analyze_dump_boundaries.py"
 OUT = ROOT / "build" / "bench"
 MAIN_GB = 1.4
+GROWING = (1, 2, 4)  # layers of checkpoints: 0.75 to 3 GB a side
 LAYERS = {0.35: 2, 0.7: 4, MAIN_GB: 8, 2.8: 16}  # GB a side -> layers
 QUICK = Size(layers=2, tokens=256, hidden=1024, wide=4096, vocab=2048)
 TINY = Size(layers=1, tokens=4, hidden=16, wide=32, vocab=32)
@@ -48,11 +50,12 @@ class Plan(NamedTuple):
 
 
 class Method(NamedTuple):
-    """``command`` is made anew for each run; ``wrong`` says what is wrong with a run's answer, or nothing."""
+    """``command`` is made anew for each run; ``wrong`` says what is wrong with a run's answer, or nothing; ``code``: of a right answer."""
 
     name: str
     command: Callable[[], list[str]]
     wrong: Callable[[Ran], str]
+    code: int = 0
 
 
 # --- methods ---
@@ -131,7 +134,7 @@ def measure(methods: Sequence[Method], files: Sequence[str], plan: Plan) -> dict
             command = method.command()
             clock.warm(files)
             ran = clock.run(command, discard=method.name == "cat")
-            wrong = f"exit {ran.code}: {ran.errors[-400:]}" if ran.code else method.wrong(ran)
+            wrong = f"exit {ran.code}: {ran.errors[-400:]}" if ran.code != method.code else method.wrong(ran)
             if wrong:
                 raise WrongAnswer(f"{method.name}: {wrong}")
             done.append(ran)
@@ -147,7 +150,8 @@ def measure_pair(pair: Pair, plan: Plan) -> list[Measured]:
     except WrongAnswer as wrong:
         raise WrongAnswer(f"{pair.label}, {gigabytes:.2f} GB a side: {wrong}") from None
     unit = min(ran.cpu for ran in runs["cat"])
-    return [Measured.of(runs[name], name, pair.kind, same=pair.same_layout, gigabytes=gigabytes, unit=unit) for name in runs]
+    shown = "trainer/trainer" if pair.same_layout else "trainer/engine"
+    return [Measured.of(runs[name], name, pair.kind, pair=shown, gigabytes=gigabytes, unit=unit) for name in runs]
 
 
 def measure_size(folder: Path, size: Size, plan: Plan, *, main: bool, keep: bool) -> list[Measured]:
@@ -180,6 +184,32 @@ def measure_forward(folder: Path, size: Size, plan: Plan, *, keep: bool) -> list
             shutil.rmtree(pair.infer)
     if not keep:
         shutil.rmtree(folder)
+    return found
+
+
+def measure_checkpoints(folder: Path, sizes: Sequence[checkpoints.Size], plan: Plan) -> list[Measured]:
+    """The check of parameters on checkpoints of growing sizes, the last one the main size; of the others only what grows."""
+    found: list[Measured] = []
+    for size in sizes:
+        checkpoints.write_train(folder, size)
+        for kind in checkpoints.KINDS if size is sizes[-1] else checkpoints.ENDS:
+            found += _measure_checkpoints(checkpoints.make(folder, size, kind), plan)
+        shutil.rmtree(folder)
+    return found
+
+
+def _measure_checkpoints(pair: checkpoints.Checkpoints, plan: Plan) -> list[Measured]:
+    os.sync()
+    files = pair.files()
+    check = Method("check", pair.command, lambda _: pair.wrong(), code=int(pair.kind != "equal"))
+    try:
+        runs = measure([Method("cat", lambda: ["cat", *files], lambda _: ""), check], files, plan)
+    except WrongAnswer as wrong:
+        raise WrongAnswer(f"checkpoints, {pair.kind}: {wrong}") from None
+    gigabytes, unit = sum(os.path.getsize(file) for file in files) / 2e9, min(ran.cpu for ran in runs["cat"])
+    found = [Measured.of(runs[name], name, pair.kind, pair="checkpoints", gigabytes=gigabytes, unit=unit) for name in runs]
+    print(f"  {gigabytes:.2f} GB a side, checkpoints {pair.kind}: measured", file=sys.stderr, flush=True)
+    shutil.rmtree(pair.infer)
     return found
 
 
@@ -228,13 +258,16 @@ def run_all(args: argparse.Namespace, folder: Path) -> tuple[list[Start], list[M
     """Start-up, then the growing sizes, then the main size."""
     if args.quick:
         plan = Plan(rounds=3, least=1, seconds=1.0, baselines=("sparse",))  # some of its tensors differ, some do not
-        return measure_start(folder / "tiny", 3), measure_size(folder / "quick", QUICK, plan, main=True, keep=args.keep)
+        checked = measure_checkpoints(folder / "checkpoints", [checkpoints.TINY, checkpoints.SMALL], plan)
+        return measure_start(folder / "tiny", 3), [*measure_size(folder / "quick", QUICK, plan, main=True, keep=args.keep), *checked]
     start, plan = measure_start(folder / "tiny", 9), Plan(rounds=7, least=2, seconds=30.0, baselines=KINDS)
     main = args.size or MAIN_GB
     measured = []
     for gigabytes in [] if args.size else [size for size in LAYERS if size != main]:
         measured += measure_size(folder / str(gigabytes), full_size(gigabytes), plan, main=False, keep=False)
-    return start, [*measured, *measure_size(folder / str(main), full_size(main), plan, main=True, keep=args.keep)]
+    measured += measure_size(folder / str(main), full_size(main), plan, main=True, keep=args.keep)
+    sizes = [checkpoints.TINY, *map(checkpoints.of_layers, GROWING[-1:] if args.size else GROWING)]
+    return start, [*measured, *measure_checkpoints(folder / "checkpoints", sizes, Plan(rounds=7, least=1, seconds=20.0))]
 
 
 def main() -> int:

@@ -17,6 +17,8 @@ _ADDED = {"equal": 0.15, "sparse": 0.0, "dense": 0.0}  # seconds
 _MOST_MIB, _HELP_S = 64, 0.15
 _TIMES = {"proposal": 3.0, "replay": 10.0}  # comparisons of the same pair
 _REPLAY_MIB = 600
+_CHECK_UNITS, _CHECK_MIB = 2.0, 128  # of checkpoints
+_GROWS_FROM_GB = 0.1  # a tiny pair is start-up alone
 
 
 class Start(NamedTuple):
@@ -48,10 +50,9 @@ class Measured(NamedTuple):
     resident_mib: float
 
     @classmethod
-    def of(cls, runs: Sequence[Ran], method: str, kind: str, *, same: bool, gigabytes: float, unit: float) -> "Measured":
+    def of(cls, runs: Sequence[Ran], method: str, kind: str, *, pair: str, gigabytes: float, unit: float) -> "Measured":
         cpu, wall = min(ran.cpu for ran in runs), min(ran.wall for ran in runs)
         anonymous, resident = (max(getattr(ran, name) for ran in runs) / _MIB for name in ("anonymous", "resident"))
-        pair = "trainer/trainer" if same else "trainer/engine"
         return cls(gigabytes, pair, kind, method, len(runs), cpu, wall, cpu / unit, anonymous, resident)
 
 
@@ -73,6 +74,8 @@ def target_of(row: Measured, measured: Sequence[Measured]) -> str:
         judged = _verdict(ratio, most) if row.gigabytes >= _JUDGED_FROM_GB else "not judged at this size"
         memory = f"; <= {_REPLAY_MIB} MiB: {_verdict(row.anonymous_mib, _REPLAY_MIB)}" if row.method == "replay" else ""
         return f"<= {most:g} of ours, is {ratio:.2f}: {judged}{memory}"
+    if row.method == "check":
+        return _target_of_check(row, measured)
     if row.method != "ours" or row.pair != "trainer/engine" or row.kind not in _FACTOR:
         return ""
     factor, added = _FACTOR[row.kind], _ADDED[row.kind]
@@ -85,16 +88,26 @@ def target_of(row: Measured, measured: Sequence[Measured]) -> str:
     return f"{shown}; <= {_MOST_MIB} MiB: {_verdict(row.anonymous_mib, _MOST_MIB)}"
 
 
+def _target_of_check(row: Measured, measured: Sequence[Measured]) -> str:
+    """Of equal checkpoints the time beyond what the check of a tiny pair takes; of all the memory."""
+    memory = f"<= {_CHECK_MIB} MiB: {_verdict(row.anonymous_mib, _CHECK_MIB)}"
+    start = min(other.cpu for other in measured if (other.method, other.kind) == ("check", "equal"))
+    if row.kind != "equal" or row.gigabytes < _JUDGED_FROM_GB:
+        return memory
+    allowed = _CHECK_UNITS * row.cpu / row.units + start
+    return f"<= {_CHECK_UNITS:g} units + start = {allowed:.2f} s: {_verdict(row.cpu, allowed)}; {memory}"
+
+
 def _verdict(value: float, most: float) -> str:
     return "reached" if value <= most else "not reached"
 
 
 def lines(measured: Sequence[Measured]) -> list[Line]:
-    """Straight lines through the sizes of the trainer/engine pair, fitted on relative errors; none of fewer than 3 sizes."""
+    """Straight lines through the sizes of the trainer/engine pair and of checkpoints, fitted on relative errors; none of fewer than 3."""
     found = []
-    for method in ("cat", "ours"):
+    for method, pair in (("cat", "trainer/engine"), ("ours", "trainer/engine"), ("check", "checkpoints")):
         for kind in _FACTOR:
-            rows = [row for row in measured if (row.method, row.kind, row.pair) == (method, kind, "trainer/engine")]
+            rows = [row for row in measured if (row.method, row.kind, row.pair) == (method, kind, pair) and row.gigabytes > _GROWS_FROM_GB]
             sizes, cpus = np.array([row.gigabytes for row in rows]), np.array([row.cpu for row in rows])
             if len(rows) >= 3:
                 slope, start = np.polyfit(sizes, cpus, 1, w=1 / cpus)
@@ -117,7 +130,7 @@ def text(start: Sequence[Start], measured: Sequence[Measured]) -> str:
     if fitted:
         told += [
             "",
-            "growth: CPU s = start + slope * GB a side (trainer/engine)",
+            "growth: CPU s = start + slope * GB a side (trainer/engine; check: checkpoints)",
             "kind    method     start    slope  farthest size off by",
         ]
         told += [f"{fit.kind:8}{fit.method:8}{fit.start:8.3f}{fit.slope:9.3f}  {fit.off:.1%}" for fit in fitted]

@@ -82,6 +82,7 @@ def collection(plain: Path) -> dict[str, tuple[str | Path, ...]]:
         "param_align_check.py": (
             "--train-cfg", PROVIDER / "provider.json", "--infer-cfg", PROVIDER / "config.json", "--workdir", work / "workdir",
         ),
+        "param_align_provider_dump.py": ("--help",),  # needs a bridge: `make bridge` runs it
         "check_stage.py": ("--stage", "0", "--workdir", work / "workdir"),
     }  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checkpoints import Raw, write_safetensors
+from checkpoints import Raw, of_floats, write_safetensors
 from dump_analysis import floats, tensors
 from dump_analysis.floats import Array
 from msprobe_files import checkpoint
@@ -52,6 +52,14 @@ def test_a_safetensors_file_gives_every_tensor(tmp_path: Path) -> None:
     found = checkpoint.read(write_safetensors(tmp_path / "model.safetensors", raw(given)))
     assert list(found) == list(given)
     assert [name for name in given if not same(found[name], given[name])] == []
+
+
+def test_a_weight_that_the_index_lists_and_no_file_holds_is_named(tmp_path: Path) -> None:
+    """A loader makes such a weight anew, at random."""
+    write_safetensors(tmp_path / "model.safetensors", of_floats({"a": np.ones((2, 2), np.float32)}))
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "model.safetensors", "b": "model.safetensors"}}))
+    with pytest.raises(DumpError, match="its index lists b, which none of its files holds"):
+        checkpoint.read(tmp_path)
 
 
 def test_a_folder_is_read_by_its_index(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ KINDS: dict[str, tuple[str, Callable[[int, int, int], Made]]] = {
     "int8": ("quantised", made.int8_rows),
     "int4": ("quantised", made.int4_groups),
     "float8 times one scale": ("quantised", made.float8_whole),
+    "float8 times a scale a block": ("quantised", made.float8_blocks),
     "float8 times powers of two": ("quantised", made.float8_powers_of_two),
     "half of the rows": ("partial", made.half_a_step),
     "all rows but two": ("partial", made.all_but_two_rows),
@@ -66,6 +67,15 @@ def test_the_kind_is_how_the_difference_was_made(name: str, turned: bool) -> Non
             assert found.facts["side"] == ("train" if turned else "infer")
 
     holds()
+
+
+@pytest.mark.parametrize("make", [made.float8_blocks, made.int8_rows, made.int4_groups, made.float8_whole])
+def test_a_wide_weight_is_quantised_too(make: Callable[[int, int, int], Made]) -> None:
+    """A block of 128 rows of a model's width is more than is read at once: its scale comes from all of it."""
+    for rows in (130, 256):
+        found = of(*make(rows, rows, 4096))
+        assert found is not None
+        assert found.kind == "quantised"
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["infer", "train"])

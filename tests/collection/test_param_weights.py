@@ -144,12 +144,36 @@ def test_exchanged_parts_are_swapped_with_each_other(tmp_path: Path) -> None:
     assert [group["items"] for group in told.groups] == [["layers.2.k.weight", "layers.2.v.weight"]]
 
 
+@pytest.mark.parametrize("infer", ["hf", "engine"])
+@pytest.mark.parametrize("moves", ["step", "scaled"])
+def test_an_order_that_no_row_bears_out_by_equality_is_told_by_nearness(tmp_path: Path, infer: str, moves: str) -> None:
+    """Every weight one step on: the layout by group must not be taken for a loader's fault, nor k's rows for q's."""
+    model = pairs.model()
+    later = {name: moved(value) if moves == "step" else made.bfloat16(value * 1.05) for name, value in model.items()}
+    told = compared(tmp_path, pairs.megatron(later), SIDES[infer](model))
+    found = differing(told)
+    assert {f"layers.{layer}.{part}.weight" for layer in range(pairs.LAYERS) for part in "qkv"} <= set(found)
+    assert "swapped" not in found.values()
+    assert {found[f"layers.1.{part}.weight"] for part in "qkv"} == {"small_update" if moves == "step" else "scaled"}
+    assert (
+        differing(compared(tmp_path / "b", pairs.megatron(later, grouped=False), SIDES[infer](model)))["layers.1.qkv.weight"] == "swapped"
+    )
+
+
+def test_unrelated_weights_are_not_called_in_wrong_order(tmp_path: Path) -> None:
+    """An engine that started from random weights: nothing says how its rows lie."""
+    found = differing(compared(tmp_path, pairs.megatron(pairs.model()), pairs.hf(pairs.model(seed=7000))))
+    assert {kind for name, kind in found.items() if "norm" not in name} == {"different"}
+
+
 # --- previous checkpoint ---
 
 
+@pytest.mark.parametrize("trainer", ["hf", "megatron"])
 @pytest.mark.parametrize("stale", ["train", "infer"])
-def test_only_a_previous_checkpoint_proves_what_is_stale(tmp_path: Path, stale: str) -> None:
+def test_only_a_previous_checkpoint_proves_what_is_stale(tmp_path: Path, stale: str, trainer: str) -> None:
     """(a) all, (b) experts, (c) one matrix, (d) half of its rows, of one side; without the checkpoint no claim."""
+    laid = SIDES[trainer]
     old = pairs.model(experts=pairs.EXPERTS)
     new = {name: moved(value) for name, value in old.items()}
     previous = pairs.written(tmp_path / "previous", pairs.hf(old))
@@ -161,7 +185,7 @@ def test_only_a_previous_checkpoint_proves_what_is_stale(tmp_path: Path, stale: 
         ({**new, "2.q": half}, 1, "partial"),
     ]
     for number, (behind, groups, kind) in enumerate(cases):
-        sides = (pairs.hf(behind), pairs.engine(new)) if stale == "train" else (pairs.hf(new), pairs.engine(behind))
+        sides = (laid(behind), pairs.engine(new)) if stale == "train" else (laid(new), pairs.engine(behind))
         told = compared(tmp_path / str(number), *sides, previous=previous)
         assert set(differing(told).values()) == {kind}
         assert len(told.groups) == groups
@@ -262,7 +286,10 @@ def test_a18_qkv_concatenated_where_it_is_read_by_group(tmp_path: Path, other: s
     assert note(told, "layers.0.qkv.weight").startswith(f"rows of fused qkv in wrong order on {side}: ")
     assert "where per-group order is read" in note(told, "layers.0.qkv.weight")
     assert len(told.groups) == 1
-    assert differing(compared(tmp_path / "b", pairs.megatron(model, grouped=False), SIDES[other](model), kv_groups=1)) == {}
+    assert (
+        differing(compared(tmp_path / "b", pairs.megatron(model, grouped=False), SIDES[other](model), stated=weights.Stated(kv_groups=1)))
+        == {}
+    )
 
 
 def test_an_engine_whose_rows_are_by_group_is_a_fault_too(tmp_path: Path) -> None:
@@ -334,6 +361,23 @@ def test_flat_parameters_are_compared_with_what_they_hold(tmp_path: Path, dtype:
     found = differing(weights.compare([str(flat_unit(tmp_path / "stale", stale, dtype))], [infer]))
     assert set(found) == {"layers.1.o.weight", "layers.2.k.weight", "layers.0.input_norm.weight"}
     assert (found["layers.1.o.weight"], found["layers.2.k.weight"]) == ("small_update", "small_update")
+
+
+def test_flat_parameters_hold_the_experts_of_a_stack_one_by_one(tmp_path: Path) -> None:
+    """A trainer under FSDP1 against an engine's stacked experts: the one that is stale is named by its number."""
+    model = pairs.model(experts=pairs.EXPERTS)
+    infer = pairs.written(tmp_path / "infer", pairs.engine(model))
+    told = weights.compare([str(flat_unit(tmp_path / "clean", model))], [infer])
+    assert differing(told) == {}
+    held = [one["canonical"] for one in told.items if "experts" in one["canonical"]]
+    assert sorted(held) == sorted(f"layers.{layer}.experts.{part}.weight" for layer in range(pairs.LAYERS) for part in ("gate_up", "down"))
+    stale = {name: moved(model[name]) for name in ("0.experts.2.down", "1.experts.3.up", "2.o")}
+    told = weights.compare([str(flat_unit(tmp_path / "stale", {**model, **stale}))], [infer])
+    assert differing(told) == {
+        "layers.0.experts.2.down.weight": "small_update",
+        "layers.1.experts.3.gate_up.weight": "partial",
+        "layers.2.o.weight": "small_update",
+    }
 
 
 @pytest.mark.parametrize("part", ["q", "v", "first row", "last row"])
@@ -458,3 +502,35 @@ def test_keys_and_values_exchanged_in_a_real_engine(tmp_path: Path) -> None:
     sample = lay_out("qwen2-hf-vllm-kv_swapped", tmp_path)
     found = differing(weights.compare([str(sample.train)], [str(sample.infer)]))
     assert [name for name, kind in found.items() if kind == "swapped"] == ["layers.1.k.weight", "layers.1.v.weight"]
+
+
+def staged(folder: Path, model: Weights, cuts: tuple[int, ...]) -> str:
+    """A dump of Megatron's pipeline: each stage counts its own layers from 0; the middle ones hold nothing outside of them."""
+    whole = pairs.megatron(model)
+    edges = [0, *cuts, pairs.LAYERS]
+    for rank in range(len(cuts) + 1):
+        start, stop = edges[rank : rank + 2]
+        held = {}
+        for name, value in whole.items():
+            if ".layers." in name:
+                number = int(name.split(".")[2])
+                if start <= number < stop:
+                    held[name.replace(f".{number}.", f".{number - start}.", 1)] = value
+            elif rank == (0 if name.startswith("embedding") else len(cuts)):
+                held[name] = value
+        dumping.write_unit(folder, entries_of(held), rank=rank)
+    return str(folder)
+
+
+@pytest.mark.parametrize("cuts", [(1,), (2,), (1, 2)])
+def test_stages_of_a_pipeline_are_one_model(tmp_path: Path, cuts: tuple[int, ...]) -> None:
+    """Against an engine in one piece: every layer, and the one that differs by its number in the whole."""
+    model = pairs.model()
+    train = staged(tmp_path / "train", model, cuts)
+    for other in (model, changed(model, **{"2.o": moved(model["2.o"])})):
+        told = weights.compare([train], [pairs.written(tmp_path / "infer", pairs.engine(other))])
+        assert differing(told) == ({} if other is model else {"layers.2.o.weight": "small_update"})
+        assert {"embedding.weight", "lm_head.weight", "layers.0.q.weight", "layers.2.down.weight"} <= {
+            one["canonical"] for one in told.items
+        }
+    assert differing(weights.compare([train], [staged(tmp_path / "other", model, (2,))])) == {}

@@ -353,3 +353,41 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
         read.append([path.read_bytes() for path in sorted((tmp_path / name / "work").iterdir())])
     assert read[0] == read[1]
     assert str(tmp_path).encode() not in b"".join(read[0])
+
+
+@pytest.mark.parametrize(
+    ("model", "pattern", "every"),
+    [("gemma2", {}, 2), ("gemma3_text", {}, 6), ("gemma3_text", {"sliding_window_pattern": 3}, 3), ("cohere2", {}, 4)],
+)
+def test_layers_with_the_window_are_the_same_in_both_spellings(tmp_path: Path, model: str, pattern: dict[str, int], every: int) -> None:
+    """transformers 4 files leave the layers to the class, 5 lists them: one model, and another where one layer is another."""
+    older = {"model_type": model, "num_hidden_layers": 12, "sliding_window": 8, **pattern}
+    kinds = ["full_attention" if (layer + 1) % every == 0 else "sliding_attention" for layer in range(12)]
+    newer = {"model_type": model, "num_hidden_layers": 12, "sliding_window": 8, "layer_types": kinds}
+    assert align(tmp_path, older, newer).differing() == set()
+    found = align(
+        tmp_path,
+        older,
+        {**newer, "layer_types": [*kinds[:-1], "sliding_attention"]},
+    )
+    assert found.differing() == {"window_layers"}
+
+
+@pytest.mark.parametrize(
+    ("train", "infer", "status"),
+    [
+        ({"vocab_size": 1024}, 1000, "EXACT"),
+        ({"vocab_size": 1000}, 1000, "EXACT"),
+        ({"vocab_size": 1003}, 1000, "DIFF"),
+        ({"vocab_size": 960}, 1000, "DIFF"),
+        ({"vocab_size": 1024, "make_vocab_size_divisible_by": 128, "should_pad_vocab": True}, 1000, "DIFF"),
+    ],
+)
+def test_a13_the_size_of_a_built_model_counts_its_padding(tmp_path: Path, train: dict[str, Any], infer: int, status: str) -> None:
+    """GPTModel holds the padded size; a provider says the words' own and how to pad: there another number is another vocabulary."""
+    found = align(
+        tmp_path, {"num_layers": 2, "num_query_groups": 2, **train}, {"num_hidden_layers": 2, "num_key_value_heads": 2, "vocab_size": infer}
+    )
+    item = found.item("vocab_size")
+    assert (item["status"], found.code) == (status, int(status == "DIFF"))
+    assert ("24 rows of train pad the vocabulary" in str(item["note"])) == (status == "EXACT" and train["vocab_size"] == 1024)

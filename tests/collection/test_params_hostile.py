@@ -138,3 +138,30 @@ def test_weights_that_cannot_be_read_keep_what_the_configurations_said(tmp_path:
     assert found.report["layers"] == {"config": "checked", "structure": "not_checked", "weights": "not_checked"}
     assert [line.split(" ")[0] for line in found.stderr.splitlines()] == ["Cannot"]
     assert found.stdout.splitlines()[-1].startswith("next: mend")
+
+
+def test_a_key_that_stands_twice_with_two_values_is_refused(tmp_path: Path) -> None:
+    """Readers do not agree which of the two counts."""
+    train, infer = tmp_path / "t.json", tmp_path / "i.json"
+    infer.write_text('{"num_hidden_layers": 3, "num_hidden_layers": 3, "text_config": {"rope_theta": 1e6, "rope_theta": 1e4}}')
+    train.write_text('{"num_layers": 3}')
+    found = compare_files(tmp_path / "work", train, infer)
+    assert (found.code, found.stdout) == (2, "")
+    assert found.stderr == "Cannot use i.json: rope_theta is there twice, with 1000000.0 and 10000.0. Keep the one that is meant.\n"
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_a_number_that_is_none_is_no_contradiction_of_itself(tmp_path: Path, word: str) -> None:
+    train, infer = tmp_path / "t.json", tmp_path / "i.json"
+    train.write_text(f'{{"num_layers": 3, "rotary_base": {word}, "layernorm_epsilon": {word}}}')
+    infer.write_text('{"num_hidden_layers": 3, "rope_theta": 1e6, "rms_norm_eps": 1e-6}')
+    assert compare_files(tmp_path / "work", train, infer).differing() == {"rope_theta", "norm_eps"}
+
+
+def test_an_answer_that_could_not_be_had_is_not_called_open(tmp_path: Path) -> None:
+    """The configurations agree, the weights are gone."""
+    (tmp_path / "c.json").write_text('{"num_hidden_layers": 3}')
+    more = ["--train-weights", tmp_path / "gone", "--infer-weights", tmp_path / "gone"]
+    found = compare_files(tmp_path / "work", tmp_path / "c.json", tmp_path / "c.json", *more)
+    assert found.code == 2
+    assert found.stdout.startswith("cannot tell: a layer could not be compared")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,17 @@ def test_what_the_bridge_kept_opens_the_gate(tmp_path: Path, name: str) -> None:
     """A false alarm here would stop every collection with this model."""
     found = check(tmp_path, name)
     assert (found.code, found.differing(), found.report["mismatch_points"], found.report["aligned"]) == (0, set(), [], True)
+
+
+@pytest.mark.parametrize("name", ["qwen2", "qwen3", "qwen3_moe", "deepseek_v3", "llama3", "qwen3_moe-in_force"])
+def test_one_number_changed_in_the_engines_file_is_named_and_nothing_else(tmp_path: Path, name: str) -> None:
+    """The negative control of each pair that is aligned."""
+    config = json.loads((SAMPLES / name / "config.json").read_text(encoding="utf-8"))
+    changed = tmp_path / "config.json"
+    changed.write_text(json.dumps({**config, "rms_norm_eps": 3e-5}), encoding="utf-8")
+    found = compare_files(tmp_path / "work", SAMPLES / name / "provider.json", changed)
+    item = found.item("norm_eps")
+    assert (found.code, found.differing(), item["priority"], item["infer"]["value"]) == (1, {"norm_eps"}, "hyper", 3e-5)
 
 
 def test_a_derived_head_size_is_equal_and_a_class_says_its_bias(tmp_path: Path) -> None:

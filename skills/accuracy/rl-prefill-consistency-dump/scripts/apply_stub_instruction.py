@@ -36,18 +36,7 @@ example:
 
 
 def main() -> int:
-    parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.add_argument("--instruction", required=True, metavar="FILE", help="stub_instruction.json of the round")
-    parser.add_argument("--source-dump", metavar="PATH", help="the dump to take tensors from (default: the task card's)")
-    parser.add_argument("--target-dump", metavar="PATH", help="the earlier dump of the side to override (default: the task card's)")
-    parser.add_argument("--output-dir", metavar="DIR", help="the folder of the round (default: <workdir>/round<N>)")
-    parser.add_argument("--dry-run", action="store_true", help="check everything and write nothing")
-    parser.add_argument("--no-dump", action="store_true", help="override only: the run makes no dump (its effect cannot be proven)")
-    parser.add_argument("--verify", metavar="NEW_DUMP", help="the dump that the run wrote: prove the effect")
-    parser.share("workdir", "lang", "json", "quiet")
-    args = parser.parse_args()
-    if args.verify and (args.dry_run or args.no_dump):
-        parser.error("--verify goes with neither --dry-run nor --no-dump")
+    args = _arguments()
 
     from dump_collection import files, wording
     from dump_collection.override import instruction as instructions
@@ -77,6 +66,22 @@ def main() -> int:
     proof = ", then: " + cli.call("apply_stub_instruction.py", *again) if dumps else "; watch the metric"
     cli.answer(["prepared %d files in %s, not verified yet" % (len(outcome["prepared"]), place.source)], run + proof)
     return cli.OPEN
+
+
+def _arguments() -> "argparse.Namespace":
+    parser = cli.Parser(__doc__ or "", EPILOG)
+    parser.add_argument("--instruction", required=True, metavar="FILE", help="stub_instruction.json of the round")
+    parser.add_argument("--source-dump", metavar="PATH", help="the dump to take tensors from (default: the task card's)")
+    parser.add_argument("--target-dump", metavar="PATH", help="the earlier dump of the side to override (default: the task card's)")
+    parser.add_argument("--output-dir", metavar="DIR", help="the folder of the round (default: <workdir>/round<N>)")
+    parser.add_argument("--dry-run", action="store_true", help="check everything and write nothing")
+    parser.add_argument("--no-dump", action="store_true", help="override only: the run makes no dump (its effect cannot be proven)")
+    parser.add_argument("--verify", metavar="NEW_DUMP", help="the dump that the run wrote: prove the effect")
+    parser.share("workdir", "lang", "json", "quiet")
+    args = parser.parse_args()
+    if args.verify and (args.dry_run or args.no_dump):
+        parser.error("--verify goes with neither --dry-run nor --no-dump")
+    return args
 
 
 def _verify(args: "argparse.Namespace", instruction: "Instruction", place: "Round", given: "Given") -> int:

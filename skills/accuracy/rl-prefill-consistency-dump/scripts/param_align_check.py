@@ -81,7 +81,7 @@ def _summary(told: Any, lang: str) -> List[str]:
 
     differ = sum(item.shuts for item in told.items)
     counts = {"points": len(told.points), "differ": differ, "checked": len(told.items)}
-    kind = "params_shut" if told.points else "params_open"
+    kind = "params_cannot" if told.errors else "params_shut" if told.points else "params_open"
     sides = {side: told.coverage[side]["compared"] for side in ("train", "infer")}
     sides.update({side + "_of": told.coverage[side]["fields"] for side in ("train", "infer")})
     lines = [

@@ -5,7 +5,7 @@ specification (E4M3 up to 448, E5M2 up to 57344).
 """
 
 import math
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 
 class Format(NamedTuple):
@@ -29,9 +29,15 @@ FORMATS: Dict[str, Format] = {
 _LEVELS: Tuple[Tuple[str, float], ...] = (("int4", 7.0), ("int4", 8.0), ("float8_e5m2", 57344.0), ("float8_e4m3fn", 448.0), ("int8", 127.0))
 # Rows and columns that share one scale; None: all of them. Per tensor, per row, DeepSeek's blocks, groups along a row.
 _BLOCKS: Tuple[Tuple[Optional[int], Optional[int]], ...] = ((None, None), (1, None), (128, 128), (1, 128), (1, 64), (1, 32))
+# Of each, whole blocks from the first on, few enough to be tried quickly: most grids fail in them.
+_CORNERS: Dict[Tuple[Optional[int], Optional[int]], Tuple[Optional[int], Optional[int]]] = {
+    (None, None): (16, 128), (1, None): (4, None), (128, 128): (128, 128), (1, 128): (16, 128), (1, 64): (16, 128), (1, 32): (16, 128),
+}  # fmt: skip
 _SCALES = ("own", "other", "power of two")
 _BEFORE_CHANCE = -math.log(1e-9)
 _SLACK = {"power of two": 2.0**-22, "other": 2.0**-8}  # of a scale: kept exactly; perhaps in bfloat16; own: rounded with the largest number
+_PIECE = 1 << 17  # elements tried at once
+_IN_CORNER = 0.9  # of its elements: far above chance, far below what a grid leaves outside
 _HITS = 0.999  # of the elements: two roundings in a row leave a few outside
 
 
@@ -39,8 +45,15 @@ def spacing(values: Any, name: str) -> Any:
     """The distance between neighbours in a format at the magnitude of each value."""
     import numpy as np
 
+    return np.ldexp(1.0, spacing_exponents(values, name))
+
+
+def spacing_exponents(values: Any, name: str) -> Any:
+    """The same as powers of two, whole numbers."""
+    import numpy as np
+
     bits, smallest, _ = FORMATS[name]
-    return np.ldexp(1.0, np.maximum(np.frexp(values)[1] - 1, smallest) - bits)
+    return np.maximum(np.frexp(values)[1] - 1, smallest) - bits
 
 
 def rounded(values: Any, name: str, towards_zero: bool = False) -> Any:
@@ -73,6 +86,9 @@ def quantised(values: Any, other: Any, dtype: str, largest: Tuple[float, float])
     """
     blocks = [block for block in _BLOCKS if block[1] is None or values.shape[1] > block[1]]
     for grid in (Grid(*one, block, scale) for one in _LEVELS for block in blocks for scale in _SCALES):
+        corner = tuple(slice(0, size) for size in _CORNERS[grid.block])
+        if _hits(values[corner], other[corner], grid, dtype, largest)[0] < _IN_CORNER:
+            continue
         if on_grid(values, other, grid, dtype, largest) and not _hits(other, values, grid, dtype, largest[::-1])[0] > 0.9:
             return grid
     return None
@@ -80,8 +96,20 @@ def quantised(values: Any, other: Any, dtype: str, largest: Tuple[float, float])
 
 def on_grid(values: Any, other: Any, grid: Grid, dtype: str, largest: Tuple[float, float]) -> bool:
     """Whether values lie on a grid, more of them than can by chance."""
-    hits, chance = _hits(values, other, grid, dtype, largest)
-    return hits >= _HITS and chance <= -_BEFORE_CHANCE
+    hits, chance = 0.0, 0.0
+    for piece in _pieces(values.shape, grid.block):
+        share, log = _hits(values[piece], other[piece], grid, dtype, largest)
+        hits, chance = hits + share * values[piece].size, chance + log
+    return hits >= _HITS * values.size and chance <= -_BEFORE_CHANCE
+
+
+def _pieces(shape: Tuple[int, int], block: Tuple[Optional[int], Optional[int]]) -> Iterator[Tuple[slice, slice]]:
+    """Parts of [rows, columns] that are whole blocks, small enough for a few arrays of each."""
+    rows, columns = shape
+    down, across = (max(1, _PIECE // columns), columns) if block == (1, None) else (rows, max(1, _PIECE // rows // 128) * 128)
+    for start in range(0, rows, down):
+        for left in range(0, columns, across):
+            yield slice(start, start + down), slice(left, left + across)
 
 
 def _hits(values: Any, other: Any, grid: Grid, dtype: str, largest: Tuple[float, float]) -> Tuple[float, float]:

@@ -21,7 +21,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from .weight_grids import Grid, on_grid, quantised
 from .weight_order import order_of, permutation, runs_of
-from .weight_walk import BAND, Walked, Weight, as_rows, blocks, usual_share, walk
+from .weight_walk import BAND, Walked, Weight, as_rows, bands, usual_share, walk
 
 _CONFIRMED = 20  # elements that a factor must explain beyond the first of its row: each confirms it with a chance of a half at most
 _MOVED = 0.25  # of what a step could move: of a normal distribution 0.32 lie beyond one deviation
@@ -163,11 +163,11 @@ def _quantised(train: Weight, infer: Weight, seen: Walked) -> _Found:
     """``side``: the one on levels; ``levels``: of which format; ``block``: rows and columns that share a scale (None: all of them)."""
     if train.columns < 2 or seen.sums[5] > _NEAR**2 * max(seen.sums[3], seen.sums[4]):
         return None
-    first = 0, min(train.rows, 2 * BAND, next(blocks(train.rows, train.columns))[1])
+    first = next(bands(min(train.rows, 2 * BAND), train.columns))
     for side, one, other, own in (("infer", infer, train, 1), ("train", train, infer, 0)):
         ends = float(seen.largest[own]), float(seen.largest[1 - own])
         grid = quantised(one.read(*first), other.read(*first), seen.coarse, ends)
-        if grid is not None and all(_stays(one, other, grid, seen.coarse, ends, part) for part in blocks(train.rows, train.columns)):
+        if grid is not None and all(_stays(one, other, grid, seen.coarse, ends, part) for part in bands(train.rows, train.columns)):
             return "quantised", {"side": side, "levels": grid.levels, "block": grid.block, "scale": grid.scale}
     return None
 

@@ -75,6 +75,10 @@ PARAM_CONFIG_WORDS: Dict[str, Tuple[str, str]] = {
         "shut: {points} mismatch point(s), {differ} of {checked} items differ",
         "关：{points} 个不一致点，{checked} 项中 {differ} 项不同",
     ),
+    "params_cannot": (
+        "cannot tell: a layer could not be compared; of what was checked {differ} of {checked} items differ",
+        "无法判断：有一层没能比较；检查过的 {checked} 项中 {differ} 项不同",
+    ),
     "params_layers": (
         "layers: config {config}, structure {structure}, weights {weights}",
         "三层：config {config}，structure {structure}，weights {weights}",

@@ -40,6 +40,14 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
     ),
     "flat_unlike": ("{given} elements against {count}", "元素个数 {given} 对 {count}"),
     "cause_shape": ("shapes do not fit", "形状对不上"),
+    "packed": (
+        "{side} alone has it: one side holds the weight packed by quantisation, so that values were not compared",
+        "只有 {side} 有：一侧把权重量化打包存放，数值没有比较",
+    ),
+    "cause_packed": (
+        "one side holds its weights packed by quantisation (qweight, weight_packed …): their values were not compared",
+        "一侧的权重是量化打包存放的（qweight、weight_packed 等）：数值没有比较",
+    ),
     "cause_one_side": ("only one side has these parameters", "只有一侧有这些参数"),
     "impact_structure": ("the two sides do not compute the same function", "两侧计算的不是同一个函数"),
     # --- one weight ---
@@ -47,6 +55,28 @@ PARAM_WEIGHT_WORDS: Dict[str, Tuple[str, str]] = {
     "laid_by_group": (
         "equal rows once {side}'s are put side by side: it holds q, k and v by group, {groups} groups",
         "把 {side} 的行按 q、k、v 依次排好后比较：它按组存放 q、k、v，共 {groups} 组",
+    ),
+    "rotary_neighbours": (
+        "equal rows once {side}'s are taken apart: of each head of {width} its rotary pairs are neighbours, as the configurations say",
+        "把 {side} 的行分开后相同：每 {width} 行的 head 内旋转对相邻存放，与两侧配置一致",
+    ),
+    "rotary_unsaid": (
+        (
+            "the same rows: of each head of {width} the rotary pairs are neighbours on {side} and halves on the other side, which is right "
+            "only where {side} rotates neighbours (rotary_interleaved, is_neox_style=False), and the configurations do not say so"
+        ),
+        "行相同：每 {width} 行的 head 内，旋转对在 {side} 上相邻、在另一侧分成两半；只有 {side} 按相邻旋转时才对，而配置没有这样说",
+    ),
+    "laid_by_turns": (
+        "equal rows once {side}'s are taken apart: gate and up by turns, {block} rows each, as its configuration says",
+        "把 {side} 的行分开后比较：gate 与 up 交替存放，每次 {block} 行，与其配置一致",
+    ),
+    "turns_unsaid": (
+        (
+            "the same rows: gate and up stand by turns on {side}, {block} rows each, and one above the other on the other side, which is "
+            "right only where {side} reads them so (moe_mlp_glu_interleave_size), and the configurations do not say so"
+        ),
+        "行相同：gate 与 up 在 {side} 上交替存放（每次 {block} 行），在另一侧上下排列；只有 {side} 按交替读取时才对，而配置没有这样说",
     ),
     "misread_group": (
         (

@@ -9,7 +9,7 @@ import json
 import os
 from math import prod
 from pathlib import Path
-from typing import Any, Dict, List, Union
+from typing import Any, Dict, List, Tuple, Union
 
 from . import pt_archive
 from .errors import DumpError
@@ -33,19 +33,24 @@ def read(path: Union[str, Path]) -> Dict[str, PtTensor]:
     Raises DumpError where nothing there is a checkpoint, a file is missing, cut or hostile, or two files hold one name.
     """
     found: Dict[str, PtTensor] = {}
-    for file in _files(Path(path)):
+    files, listed = _files(Path(path))
+    for file in files:
         for name, tensor in _of_file(file).items():
             if name in found:
                 raise _unreadable(path, f"{os.path.basename(found[name].path)} and {file.name} both hold {name}")
             found[name] = tensor
     if not found:
         raise _unreadable(path, "it holds no tensors")
+    lacking = next((name for name in listed if name not in found), None)
+    if lacking is not None:
+        raise _unreadable(path, f"its index lists {lacking}, which none of its files holds")
     return found
 
 
-def _files(path: Path) -> List[Path]:
+def _files(path: Path) -> Tuple[List[Path], List[str]]:
+    """The files, and the weights that an index says are in them."""
     if not path.is_dir():
-        return [path]
+        return [path], []
     for kinds in ((".safetensors",), _TORCH):
         indices = sorted(file for file in path.glob("*.index.json") if file.name[: -len(".index.json")].endswith(kinds))
         if len(indices) > 1:
@@ -54,11 +59,11 @@ def _files(path: Path) -> List[Path]:
             return _listed(indices[0])
         files = sorted(file for file in path.iterdir() if file.suffix in kinds and file.is_file())
         if files:
-            return files
+            return files, []
     raise _unreadable(path, "it holds no .safetensors, .bin, .pt or .pth file", "Hand the folder of the weights, or one such file.")
 
 
-def _listed(index: Path) -> List[Path]:
+def _listed(index: Path) -> Tuple[List[Path], List[str]]:
     shards = load_json(str(index)).get("weight_map")
     if not isinstance(shards, dict) or not all(isinstance(name, str) for name in shards.values()):
         raise _unreadable(index, "it has no weight_map of names and files")
@@ -66,7 +71,7 @@ def _listed(index: Path) -> List[Path]:
     outside = [name for name in names if os.path.basename(name) != name]
     if outside:
         raise _unreadable(index, f"it names a file outside its folder: {outside[0][:100]}")
-    return [index.parent / name for name in names]
+    return [index.parent / name for name in names], list(shards)
 
 
 def _of_file(path: Path) -> Dict[str, PtTensor]:

@@ -4,7 +4,7 @@ import math
 from typing import Any, Callable, Dict, List, Optional
 
 from .configs import MEGATRON, Config
-from .models import implied, model_type
+from .models import full_every, implied, model_type
 from .readings import DEFAULT, NOWHERE, NULL, SET, UNSTATED, Reading, as_float32, default, first, keys_of, of_value, together, value_of
 from .rotary import is_mla, softmax_factors
 
@@ -156,6 +156,14 @@ def _window_layers(config: Config) -> Reading:
         return of_value(skip[0], skip[1], _skipped(skip[1], number))
     if below and isinstance(below[1], int):
         return of_value(below[0], below[1], [int(layer >= below[1]) for layer in range(number)], "layers from this one on have the window")
+    every = first(config, ("sliding_window_pattern", "_sliding_window_pattern"))
+    if every and _is_size(every[1]):
+        return of_value(every[0], every[1], _skipped(every[1], number), "every so many layers one without the window")
+    known = None if config.dialect == MEGATRON else full_every(config)
+    if known is not None:
+        return default(
+            _skipped(known, number), "implied by model_type %s: one layer in %d without the window" % (model_type(config), known)
+        )
     return default([1] * number, "no field says which layers: all")
 
 

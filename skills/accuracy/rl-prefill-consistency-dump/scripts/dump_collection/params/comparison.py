@@ -6,6 +6,7 @@ from . import attention, experts, rotary
 from .configs import MEGATRON, UNDECLARED, Config
 from .judged import DIFF, EXACT, MISSING_SIDE, Item, keys_used, notes
 from .models import fixed_by_class, implied, model_type
+from .padding import pads
 from .readings import NOWHERE, UNSTATED, Reading, default, first, normal, of_value, same
 from .table import BY_NAME, DERIVED, FIELDS, HYPER, NO_EFFECT, NO_EFFECT_NAMES, NO_EFFECT_PREFIXES, SWITCH, Field
 
@@ -95,7 +96,7 @@ def _judged(field: Field, pair: Pair, pairs: Dict[str, Pair], before: Dict[str, 
         return None
     if on == (False, False):
         return None
-    status, kind, note = _verdict(field, pair, on)
+    status, kind, note = _padding(field, pairs) or _verdict(field, pair, on)
     if not status:
         return None
     parents = [before[name] for name in field.under if name in before and before[name].shuts]
@@ -160,6 +161,18 @@ def _verdict(field: Field, pair: Pair, on: Tuple[Optional[bool], Optional[bool]]
         return EXACT, "value", "off; the %s side has no such field" % other
     told = "the %s side has no field for it" % other
     return MISSING_SIDE, "value", told + ("; its model class decides: state it in a field map (infer_expected)" if field.implied else "")
+
+
+def _padding(field: Field, pairs: Dict[str, Pair]) -> Optional[Tuple[str, str, Optional[str]]]:
+    """A vocabulary with its padding: GPTModel's own size, which stands where no key says how Megatron pads."""
+    if field.name != "vocab_size":
+        return None
+    for side, other in (("train", "infer"), ("infer", "train")):
+        sizes = [getattr(pairs["vocab_size"], name).meaning for name in (side, other)]
+        if not getattr(pairs["padded_vocab"], side).stated and all(isinstance(size, int) for size in sizes) and pads(*sizes):
+            note = "%d rows of %s pad the vocabulary: the same words, if its soft-max leaves these out" % (sizes[0] - sizes[1], side)
+            return EXACT, "padded", note
+    return None
 
 
 def _nearly(field: Field, pair: Pair) -> Optional[str]:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 from msprobe_files.errors import DumpError
@@ -64,9 +65,23 @@ class Config(NamedTuple):
 def read(path: str, side: str) -> Config:
     """The configuration in a JSON file: transformers' config.json, a recorded provider (``fields``, ``extra``) or its fields alone.
 
-    Raises DumpError where the file cannot be read or holds no field.
+    Raises DumpError where the file cannot be read, holds no field, or states one key of an object twice and differently.
     """
-    return of(load_json(path), side, path)
+    value = load_json(path)
+    with open(path, encoding="utf-8") as file:
+        json.load(file, object_pairs_hook=lambda pairs: _once_each(path, pairs))
+    return of(value, side, path)
+
+
+def _once_each(path: str, pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    """An object; Python takes the last of two equal keys, other readers the first."""
+    found: Dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            shown_values = " and ".join(shown(one) for one in (found[key], value))
+            raise DumpError("Cannot use %s: %s is there twice, with %s. Keep the one that is meant." % (Path(path).name, key, shown_values))
+        found[key] = value
+    return found
 
 
 def of(value: Dict[str, Any], side: str, path: str = "the configuration") -> Config:

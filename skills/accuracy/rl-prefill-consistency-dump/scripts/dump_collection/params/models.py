@@ -44,6 +44,9 @@ _MODELS: Dict[str, Dict[str, Any]] = {
 # Keys that a class does not read: gpt-oss computes x * sigmoid(1.702 x) while its config.json says silu.
 _FIXED: Dict[str, Dict[str, Any]] = {"gpt_oss": {"hidden_act": "quick_gelu"}}
 
+# Where layer_types is missing, a class derives it: every so many layers one without the window.
+_FULL_EVERY = {"gemma2": 2, "gemma3": 6, "gemma3n": 5, "gpt_oss": 2, "cohere2": 4}
+
 
 def model_type(config: Config) -> Optional[str]:
     """The language model's type; None where the configuration names none."""
@@ -65,3 +68,8 @@ def implied(config: Config, field: str) -> Tuple[bool, Any]:
 def fixed_by_class(config: Config, field: str) -> Any:
     """What a model's class builds whatever the field's key says; None where it reads the key."""
     return _FIXED.get(model_type(config) or "", {}).get(field)
+
+
+def full_every(config: Config) -> Optional[int]:
+    """Every how many layers a class has one without the sliding window, where it has one at all; None for a class not known to."""
+    return _FULL_EVERY.get(model_type(config) or "")

@@ -74,12 +74,12 @@ def layers_of(parameters: Sequence[Parameter]) -> List[Layer]:
         place = place_of(parameter.name)
         modules = found.setdefault((place.stack, place.layer), {})
         pieces = modules.setdefault(place.module, {}).setdefault(place.kind, [])
-        pieces.extend(_pieces(parameter, place))
+        pieces.extend(pieces_of(parameter, place))
     order = sorted(found, key=lambda key: (key[1] is not None, key[0], key[1] or 0))
     return [Layer(stack, number, found[stack, number]) for stack, number in order]
 
 
-def _pieces(parameter: Parameter, place: Place) -> List[Tuple[Optional[int], Piece]]:
+def pieces_of(parameter: Parameter, place: Place) -> List[Tuple[Optional[int], Piece]]:
     """A stack of experts' matrices as a piece for each of them, anything else as one."""
     shape = parameter.shape
     stacked = len(shape) == (3 if place.kind == "weight" else 2) and _EXPERTS.search(place.module) is not None

@@ -5,14 +5,16 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from msprobe_files.errors import DumpError
 
 from .items import Compared, Item
+from .pipelined import as_one
 from .sources import Side
 
 
 def rank_by_rank(train: Side, infer: Side, compare: Callable[[Side, Side], Compared]) -> Compared:
     """One comparison, or one for each rank where ranks hold parts; items that are alike on all ranks stand once.
 
-    Raises DumpError where only one side is in parts, or the two have other ranks.
+    The stages of a pipeline are put together first.  Raises DumpError where only one side is in parts, or the two have other ranks.
     """
+    train, infer = as_one(train), as_one(infer)
     ranks = [sorted({one.rank for one in side.parameters if one.rank is not None}) for side in (train, infer)]
     if not ranks[0] and not ranks[1]:
         return compare(train, infer)

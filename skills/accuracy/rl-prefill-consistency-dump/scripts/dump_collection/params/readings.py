@@ -1,5 +1,6 @@
 """What one side says of one field: where, which value, in which state, and what it means."""
 
+import math
 import re
 import struct
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
@@ -96,9 +97,10 @@ def normal(value: Any, form: str) -> Any:
         return value
     if form == "number":
         try:
-            return float(value)
+            number = float(value)
         except ValueError:
             return value
+        return number if math.isfinite(number) else value  # NaN is equal to nothing, itself included
     words = _WORD.findall(value)
     bare = [word for word in words if word not in ("function", "class", "at")]
     name = (bare[0] if bare else value).rpartition(".")[2].lower() if form in ("dtype", "activation", "word") else value

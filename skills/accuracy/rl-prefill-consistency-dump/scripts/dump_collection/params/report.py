@@ -1,13 +1,15 @@
 """param_alignment_report.json: all layers that were checked, their differences, and what nobody compared."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Sequence
 
 from . import comparison, configs, declared, layers, points, written
 from .configs import Config
-from .judged import NOT_EFFECTIVE, WAIVED, Item, from_layer, in_order, keys_used
+from .judged import NOT_EFFECTIVE, WAIVED, Item, from_layer, in_order, keys_used, notes
 from .layers import LAYERS
 from .points import Point
+from .readings import value_of
 from .table import BY_NAME, NO_EFFECT
+from .weights import Stated
 
 _NOTHING = "Cannot compare the configurations: no field of either side is known. State them in a field map (--mapping)."
 SCHEMA = "param_alignment_report/1"
@@ -71,8 +73,9 @@ def check(given: Files) -> Report:
     found, warnings = _configuration(given, train, infer)
     built = layers.Found({}, [])
     if given.train_weights:
-        built = layers.compare(given.train_weights, given.infer_weights, given.previous, _kv_groups(train))
+        built = layers.compare(given.train_weights, given.infer_weights, given.previous, _stated(train, infer))
     of_layers = built.layers
+    found = _as_laid(found, built)
     items = found + [from_layer(item) for compared in of_layers.values() for item in compared.items]
     waived = written.waivers(given.waivers) if given.waivers else []
     items, more = _waive(items, waived)
@@ -112,7 +115,25 @@ def _coverage(config: Config, items: Sequence[Item]) -> Dict[str, Any]:
     return {"compared": len(fields) - len(left), "fields": len(fields), "not_compared": left}
 
 
-def _kv_groups(train: Config) -> Optional[int]:
-    """How many heads of keys the model has, which tells how a joined q, k, v matrix is laid out."""
+def _stated(train: Config, infer: Config) -> Stated:
+    """What the configurations say of how rows are read."""
     groups = comparison.read(train, BY_NAME["num_kv_heads"]).meaning
-    return groups if isinstance(groups, int) else None
+    neighbours = [comparison.read(config, BY_NAME["rotary_interleaved"]).meaning for config in (train, infer)]
+    turns = [value_of(config, "moe_mlp_glu_interleave_size") for config in (train, infer)]
+    return Stated(
+        groups if isinstance(groups, int) else None,
+        (neighbours[0] if isinstance(neighbours[0], bool) else None, neighbours[1] if isinstance(neighbours[1], bool) else None),
+        (turns[0] if isinstance(turns[0], int) else None, turns[1] if isinstance(turns[1], int) else None),
+    )
+
+
+def _as_laid(found: Sequence[Item], built: layers.Found) -> List[Item]:
+    """Rotary pairs that stand in another order on either side are read alike where q and k are laid out so."""
+    compared = built.layers["weights"].items if "weights" in built.layers else ()
+    of_heads = [one for one in compared if one["canonical"].rpartition(".")[0].rpartition(".")[2] in ("q", "k")]
+    if not of_heads or any((one["status"], one["kind"]) != ("EXACT", "neighbours") for one in of_heads):
+        return list(found)
+    note = "the rows of q and k stand in the order in which each side rotates them"
+    return [
+        one._replace(status="EXACT", note=notes(one.note, note)) if one.canonical == "config.rotary_interleaved" else one for one in found
+    ]

@@ -54,6 +54,9 @@ READS_SIDE_BY_SIDE = re.compile(r"(qkv_proj|c_attn|W_pack|Wqkv)$")
 MADE_ANEW = re.compile(
     r"(inv_freq|cos_sin_cache|cos_cached|sin_cached|_extra_state|[kv]_scale|[qp]rob_scale|\bw_[kv]c|masked_bias|position_ids)$"
 )
+# What a weight is stored as by GPTQ, AWQ and compressed-tensors: integers of 4 bits, several in one, with scales and zero points.
+PACKED = re.compile(r"\.(qweight|qzeros|scales|g_idx|weight_packed|weight_shape|weight_zero_point|weight_g_idx|weight_scale)$")
+_LINEAR = frozenset(("q", "k", "v", "o", "qkv", "gate", "up", "gate_up", "down", "q_a", "q_b", "kv_a", "kv_b", "qkv_a"))
 # Layers that predict further tokens: a prefill of the model itself does not run them.
 _NEXT_TOKENS = re.compile(r"(^|\.)(mtp|nextn|enorm|hnorm|eh_proj|shared_head)(\.|$)")
 _SHARED = re.compile(r"shared_experts?\b")
@@ -87,3 +90,8 @@ def fused_role(parts: Sequence[str]) -> Optional[str]:
 def predicts_further(path: str) -> bool:
     """Whether a path belongs to layers that predict further tokens (MTP)."""
     return _NEXT_TOKENS.search(path) is not None
+
+
+def of_linear(module: str) -> bool:
+    """Whether a module's path is that of a layer's linear map, which quantisation packs."""
+    return (role_of(module, True) or "").rpartition(".")[2] in _LINEAR

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -11,6 +12,9 @@ from msprobe_files.pt_archive import PtTensor
 from msprobe_files.units import Record, Unit
 
 Shape = Tuple[int, ...]
+# Formats whose numbers are codes: DeepSeek's weight_scale_inv and compressed-tensors' weight_scale, both multiplied to them.
+_CODES = ("float8_e4m3fn", "float8_e5m2", "int8")
+_SCALE = re.compile(r"weight_scale(_inv)?$")
 _TENSOR_FILES = (".safetensors", ".bin", ".pt", ".pth")
 _FORMS = 'Write {"name": [rows, columns], …}, {"name": {"shape": […], "dtype": "…"}, …} or [{"name": …, "shape": […]}, …].'
 
@@ -19,7 +23,7 @@ class Parameter(NamedTuple):
     """A parameter of a built model. ``name``: as ``named_parameters()`` has it, wrappers left out.
 
     ``place``: where a checkpoint holds its elements; ``file``: the .pt of a dump. None, None: only its shape is known.
-    ``rank``: of which it is a part, where ranks hold parts.
+    ``rank``: of which it is a part, where ranks hold parts. ``scale``: what its stored numbers are multiplied by, where they are codes.
     """
 
     name: str
@@ -28,6 +32,7 @@ class Parameter(NamedTuple):
     place: Optional[PtTensor] = None
     file: Optional[str] = None
     rank: Optional[int] = None
+    scale: Optional["Parameter"] = None
 
 
 class Side(NamedTuple):
@@ -65,8 +70,23 @@ def read_side(label: str, paths: Sequence[str]) -> Side:
             in_parts = in_parts or (before is not one and again is one and not _equal(before, one))
     if not found:
         raise DumpError("Cannot compare the %s side's weights: no parameter is recorded in %s. Hand its checkpoint." % (label, paths[0]))
-    kept = found.values() if in_parts else (one._replace(rank=None) for one in first.values())
-    return Side(label, tuple(kept), whole)
+    kept = list(found.values()) if in_parts else [one._replace(rank=None) for one in first.values()]
+    return Side(label, tuple(_with_scales(kept)), whole)
+
+
+def _with_scales(parameters: Sequence[Parameter]) -> Iterator[Parameter]:
+    """The parameters, codes of 8 bits with the scales that stand beside them; these are no weights of their own."""
+    scales = {(one.name, one.rank): one for one in parameters if _SCALE.search(one.name)}
+    taken = set()
+    held = []
+    for one in parameters:
+        if one.dtype in _CODES and not _SCALE.search(one.name):
+            beside = [scales[one.name + last, one.rank] for last in ("_scale_inv", "_scale") if (one.name + last, one.rank) in scales]
+            if beside:
+                taken.add((beside[0].name, one.rank))
+                one = one._replace(scale=beside[0])
+        held.append(one)
+    return (one for one in held if (one.name, one.rank) not in taken)
 
 
 def located(parameter: Parameter) -> PtTensor:

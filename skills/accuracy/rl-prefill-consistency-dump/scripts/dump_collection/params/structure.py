@@ -9,6 +9,7 @@ from dump_collection.wording import word
 
 from . import roles
 from .items import Compared, Item, item, runs, side_of
+from .padding import PADDED_TO, pads
 from .pairing import Pair, pair_up
 from .places import Piece, place_of
 from .ranks import rank_by_rank
@@ -16,8 +17,6 @@ from .sources import Parameter, Side, read_side
 
 _NUMBERS = re.compile(r"(?<=\.)[0-9]+(?=\.)")
 VOCABULARY = ("embedding", "lm_head")
-PADDED_TO = 64  # rows: vLLM pads a vocabulary to multiples of 64, Megatron-Core to 128 times the tensor-parallel size
-_MOST_PADDING = 8192  # rows: 128 times 64
 
 
 def compare(train_paths: Sequence[str], infer_paths: Sequence[str]) -> Compared:
@@ -51,8 +50,7 @@ def is_padded(pair: Pair) -> bool:
     """Whether a vocabulary's matrices differ only in rows that pad it."""
     rows = sorted(sum(piece.rows for piece in side) for side in (pair.train, pair.infer))
     columns = {piece.columns for piece in pair.train + pair.infer}
-    padded = rows[1] % PADDED_TO == 0 and 0 < rows[1] - rows[0] < _MOST_PADDING
-    return pair.role in VOCABULARY and len(columns) == 1 and padded
+    return pair.role in VOCABULARY and len(columns) == 1 and pads(rows[1], rows[0])
 
 
 def tied_to(lacking: Parameter, other: Side) -> Optional[Parameter]:
@@ -148,6 +146,8 @@ def _lacking(name: str, found: Sequence[Parameter], side: Side, other: Side) -> 
         return _Only(item(name, train, infer, "MISSING_SIDE", "no_effect", "made_anew", word("made_anew", other=other.label)), [])
     if roles.predicts_further(name):
         return _Only(item(name, train, infer, "MISSING_SIDE", "no_effect", "predicts_further", word("predicts_further")), names)
+    if _is_packed(name, side, other):
+        return _Only(item(name, train, infer, "MISSING_SIDE", "structure", "packed", word("packed", side=side.label)), names)
     numbers = [layer for layer in (place_of(one).layer for one in names) if layer is not None]
     where = word("in_layers", layers=runs(sorted(set(numbers)))) if numbers else word("outside_layers")
     note = (
@@ -156,6 +156,14 @@ def _lacking(name: str, found: Sequence[Parameter], side: Side, other: Side) -> 
         else word("not_recorded", side=side.label, other=other.label, where=where)
     )
     return _Only(item(name, train, infer, "MISSING_SIDE", "structure", "one_side", note), names)
+
+
+def _is_packed(name: str, side: Side, other: Side) -> bool:
+    """Whether it is a part of a quantised weight, or a weight that the other side may hold in such parts."""
+    if roles.PACKED.search(name):
+        return True
+    packs = any(roles.PACKED.search(one.name) for one in other.parameters)
+    return packs and not any(roles.PACKED.search(one.name) for one in side.parameters) and roles.of_linear(place_of(name).module)
 
 
 # --- flat parameters ---
@@ -197,9 +205,10 @@ def _elements(parameter: Parameter) -> int:
 
 def _groups(items: Sequence[Item]) -> Tuple[Dict[str, Any], ...]:
     """Shapes that do not fit together, and what each side lacks, together."""
-    causes = {"shape": word("cause_shape"), "flat": word("cause_shape"), "one_side": word("cause_one_side")}
+    causes = {"shape": word("cause_shape"), "flat": word("cause_shape"), "one_side": word("cause_one_side"), "packed": word("cause_packed")}
     groups: Dict[Tuple[str, bool], List[str]] = {}
     for one in items:
         if one["status"] != "EXACT" and one["kind"] in causes:
-            groups.setdefault((one["kind"], one["train"]["state"] == "absent"), []).append(one["canonical"])
+            apart = one["kind"] != "packed" and one["train"]["state"] == "absent"
+            groups.setdefault((one["kind"], apart), []).append(one["canonical"])
     return tuple({"items": names, "cause": causes[kind], "impact": word("impact_structure")} for (kind, _), names in groups.items())

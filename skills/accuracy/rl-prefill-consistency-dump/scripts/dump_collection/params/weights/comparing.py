@@ -7,12 +7,13 @@ from msprobe_files.weight_kinds import Difference, difference
 
 from dump_collection.params import roles
 from dump_collection.params.items import Compared, Item, item, side_of
+from dump_collection.params.padding import PADDED_TO
 from dump_collection.params.pairing import Pair, Paired, pair_up
 from dump_collection.params.places import Piece, place_of
 from dump_collection.params.places import matrix_of as matrix_shape
 from dump_collection.params.ranks import rank_by_rank
 from dump_collection.params.sources import Parameter, Side, read_side
-from dump_collection.params.structure import PADDED_TO, VOCABULARY, is_padded, tied_to
+from dump_collection.params.structure import VOCABULARY, is_padded, tied_to
 from dump_collection.wording import word
 
 from .contents import likeness_of
@@ -20,25 +21,24 @@ from .exchanges import exchanged
 from .flat import unflattened
 from .found import Found
 from .grouping import grouped
-from .matrices import Files, Matrix, matrix_of, weight_of
-from .parts import Orders, Part, equal, parts_of
+from .layouts import UNSTATED, Pairings, Stated, relaid
+from .matrices import Files, Matrix, equal, matrix_of, weight_of
+from .parts import Orders, Part, parts_of
 from .previous import stale_sides
 from .told import told
 
 
-def compare(
-    train_paths: Sequence[str], infer_paths: Sequence[str], previous: Optional[str] = None, kv_groups: Optional[int] = None
-) -> Compared:
+def compare(train_paths: Sequence[str], infer_paths: Sequence[str], previous: Optional[str] = None, stated: Stated = UNSTATED) -> Compared:
     """Compare the values of two built models' weights, whatever their layouts.
 
-    Paths: checkpoints or dumps.  ``previous``: an earlier checkpoint, which alone proves that a weight is stale.  ``kv_groups``: how many
-    heads of keys the model has, where it is known.  Raises DumpError where a path holds no values, or a file of a checkpoint is
+    Paths: checkpoints or dumps.  ``previous``: an earlier checkpoint, which alone proves that a weight is stale.  ``stated``: what
+    the configurations say of how rows are read.  Raises DumpError where a path holds no values, or a file of a checkpoint is
     missing or cut.
     """
-    return compare_sides(read_side("train", train_paths), read_side("infer", infer_paths), previous, kv_groups)
+    return compare_sides(read_side("train", train_paths), read_side("infer", infer_paths), previous, stated)
 
 
-def compare_sides(train: Side, infer: Side, previous: Optional[str] = None, kv_groups: Optional[int] = None) -> Compared:
+def compare_sides(train: Side, infer: Side, previous: Optional[str] = None, stated: Stated = UNSTATED) -> Compared:
     """The same of two sides that were read."""
     for side in (train, infer):
         if not side.valued:
@@ -46,7 +46,7 @@ def compare_sides(train: Side, infer: Side, previous: Optional[str] = None, kv_g
                 "Cannot compare weights: the %s side gives names and shapes only. Hand a checkpoint, or a dump of tensors." % side.label
             )
     try:
-        return rank_by_rank(train, infer, lambda mine, theirs: _compare(mine, theirs, previous, kv_groups))
+        return rank_by_rank(train, infer, lambda mine, theirs: _compare(mine, theirs, previous, stated))
     except ModuleNotFoundError as error:  # equal weights are compared without
         raise DumpError(
             "Cannot say how weights differ: %s is not installed. Run 'python3 -m pip install numpy', or hand lists of names and shapes."
@@ -54,13 +54,13 @@ def compare_sides(train: Side, infer: Side, previous: Optional[str] = None, kv_g
         ) from None
 
 
-def _compare(train: Side, infer: Side, previous: Optional[str], kv_groups: Optional[int]) -> Compared:
+def _compare(train: Side, infer: Side, previous: Optional[str], stated: Stated) -> Compared:
     files = Files()
     try:
         paired = pair_up(train, infer, likeness_of)
         if paired.flat:
             paired = unflattened(files, train, infer, paired.flat)
-        found = _of_pairs(files, paired.pairs, kv_groups)
+        found = _of_pairs(files, paired.pairs, stated)
         found += _of_flat(paired, train) if paired.flat else _of_heads(files, paired, train, infer)
         found = _with_tied(files, found)
         found = exchanged(found)
@@ -74,14 +74,16 @@ def _compare(train: Side, infer: Side, previous: Optional[str], kv_groups: Optio
 # --- one pair ---
 
 
-def _of_pairs(files: Files, pairs: Sequence[Pair], kv_groups: Optional[int]) -> List[Found]:
+def _of_pairs(files: Files, pairs: Sequence[Pair], stated: Stated) -> List[Found]:
     orders: Orders = {}
+    pairings: Pairings = {}
     found: List[Found] = []
     for pair in pairs:
         if not pair.fits and not is_padded(pair):
             continue  # layer (b) says so
         try:
-            found += [_of_part(files, part) for part in parts_of(files, pair, orders, kv_groups)]
+            parts = parts_of(files, pair, orders, stated)
+            found += [relaid(files, (part.train, part.infer), _of_part(files, part), stated, pairings) for part in parts]
         except DumpError as error:
             found.append(_unread(pair, error))
     return found
@@ -175,7 +177,7 @@ def _of_head(files: Files, sides: Tuple[Parameter, Parameter], side: Side, other
     pieces = [Piece(one, 0, one.shape[0], one.shape[1]) for one in sides]
     pair = Pair("lm_head.weight", "lm_head", None, None, (pieces[0],), (pieces[1],), (), sides[0].shape == sides[1].shape)
     try:
-        (part,) = parts_of(files, pair, {}, None)
+        (part,) = parts_of(files, pair, {}, UNSTATED)
         made = _of_part(files, part)
     except DumpError as error:
         return _unread(pair, error)

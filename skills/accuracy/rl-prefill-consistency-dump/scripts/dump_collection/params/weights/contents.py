@@ -17,16 +17,30 @@ _MOST_ROWS = 1 << 17
 _COARSE = "bfloat16"  # what both sides' formats are rounded to: masters in float32 and their copies have equal keys
 
 
-def keys_of(matrix: Matrix) -> Any:
-    """uint64 [rows] of ``_KEY`` columns from a third of the width on."""
+def sample_of(matrix: Matrix) -> Any:
+    """float64 [rows, ``_KEY``] of columns from a third of the width on, rounded to the coarse format; what is no number is zero."""
     import numpy as np
 
     first = matrix.columns // 3
     found = []
     for run in matrix.runs:
         part = np.array(strided(matrix, run, first, first + _KEY))
-        found.append(row_keys(rounded(np.nan_to_num(numbers(part, matrix.dtype)), _COARSE)))
+        found.append(rounded(np.nan_to_num(numbers(part, matrix.dtype)), _COARSE))
     return np.concatenate(found)
+
+
+def nearness(one: Any, other: Any) -> float:
+    """The mean cosine of the rows of two samples: near 1 where a weight moved a little, near 0 for unrelated rows."""
+    import numpy as np
+
+    squares = [(rows * rows).sum(axis=1) for rows in (one, other)]
+    length = np.sqrt(squares[0] * squares[1])
+    return float(((one * other).sum(axis=1) / np.where(length > 0, length, 1.0)).mean())
+
+
+def keys_of(matrix: Matrix) -> Any:
+    """uint64 [rows] of the sample's rows."""
+    return row_keys(sample_of(matrix))
 
 
 def likeness_of(train: Layer, infer: Layer) -> Likeness:

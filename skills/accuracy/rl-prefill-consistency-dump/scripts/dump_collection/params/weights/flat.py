@@ -11,7 +11,7 @@ from msprobe_files.weight_grids import rounded
 
 from dump_collection.params import roles
 from dump_collection.params.pairing import Pair, Paired
-from dump_collection.params.places import FLAT, Piece, Place, matrix_of, place_of
+from dump_collection.params.places import FLAT, Piece, Place, matrix_of, pieces_of, place_of
 from dump_collection.params.sources import Parameter, Side
 
 from .matrices import Files, Matrix, read
@@ -49,13 +49,14 @@ def unflattened(files: Files, train: Side, infer: Side, flat: Sequence[Parameter
     for one in flat:
         layer = place_of(one.name).layer
         inside = [parameter for parameter in other.parameters if place_of(parameter.name).layer == layer and 0 not in parameter.shape]
-        pieces = [Piece(parameter, 0, *matrix_of(parameter.shape)) for parameter in inside]
-        for piece, stretches in zip(pieces, _placed(files, one, pieces)):
+        pieces = [piece for parameter in inside for piece in pieces_of(parameter, place_of(parameter.name))]
+        for (expert, piece), stretches in zip(pieces, _placed(files, one, [piece for _, piece in pieces])):
             if stretches:
-                found.append(_pair(one, piece, stretches, on_train))
+                found.append(_pair(one, piece, expert, stretches, on_train))
             else:
                 lost.append(piece.parameter)
-    return Paired(tuple(found), () if on_train else tuple(lost), tuple(lost) if on_train else (), tuple(flat))
+    left = tuple(dict.fromkeys(lost))
+    return Paired(tuple(found), () if on_train else left, left if on_train else (), tuple(flat))
 
 
 def _as_they_are(train: Parameter, infer: Parameter) -> Pair:
@@ -63,8 +64,8 @@ def _as_they_are(train: Parameter, infer: Parameter) -> Pair:
     return Pair(train.name, None, place_of(train.name).layer, None, (pieces[0],), (pieces[1],), (), train.shape == infer.shape)
 
 
-def _pair(flat: Parameter, piece: Piece, stretches: Sequence[Stretch], on_train: bool) -> Pair:
-    place = place_of(piece.parameter.name)
+def _pair(flat: Parameter, piece: Piece, expert: Optional[int], stretches: Sequence[Stretch], on_train: bool) -> Pair:
+    place = place_of(piece.parameter.name)._replace(expert=expert)
     role = roles.role_of(place.module, place.layer is not None)
     cut = tuple(Piece(flat, one.at, (one.stop - one.start) // piece.columns, piece.columns) for one in stretches)
     inside = roles.parts_of(role) if role is not None else ()

@@ -10,7 +10,15 @@ from .found import Found
 from .told import cause_of
 
 _OF_ONE_PLACE = ("partial", "different", "one_ulp")  # what one place has in several layers; elsewhere it is another cause
-_TOLD = ("weight_exchanged", "weight_zeros", "head_tied", "misread_group", "misread_plain")  # what says more than the kind
+_TOLD = (
+    "weight_exchanged",
+    "weight_zeros",
+    "head_tied",
+    "misread_group",
+    "misread_plain",
+    "rotary_unsaid",
+    "turns_unsaid",
+)  # what says more than the kind
 
 Group = Dict[str, Any]
 

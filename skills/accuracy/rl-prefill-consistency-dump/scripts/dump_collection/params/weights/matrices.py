@@ -2,7 +2,7 @@
 
 import os
 from collections import OrderedDict
-from typing import Any, BinaryIO, Iterator, NamedTuple, Sequence, Tuple
+from typing import Any, BinaryIO, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from msprobe_files.errors import DumpError
 from msprobe_files.pt_archive import PtTensor
@@ -11,6 +11,7 @@ from msprobe_files.weight_walk import Weight
 from dump_collection.params.places import Piece
 from dump_collection.params.sources import located
 
+from .scales import Scale, scale_of, times_scale
 from .values import numbers, raw_type
 
 _BLOCK = 1 << 18  # bytes
@@ -19,13 +20,18 @@ _OPEN = 32  # files held open
 
 
 class Run(NamedTuple):
-    """``rows`` rows of a tensor. ``start``: byte of the first element in the file; strides in elements."""
+    """``rows`` rows of a tensor. ``start``: byte of the first element in the file; strides in elements.
+
+    ``first``: the number of its first row in the whole tensor; ``scale``: of codes, what they are multiplied by.
+    """
 
     path: str
     start: int
     rows: int
     row_stride: int
     column_stride: int
+    first: int = 0
+    scale: Optional[Scale] = None
 
 
 class Matrix(NamedTuple):
@@ -36,6 +42,11 @@ class Matrix(NamedTuple):
     rows: int
     columns: int
     runs: Tuple[Run, ...]
+
+    @property
+    def scaled(self) -> bool:
+        """Whether the stored numbers are codes, times scales."""
+        return any(run.scale is not None for run in self.runs)
 
     @property
     def in_order(self) -> bool:
@@ -109,6 +120,12 @@ def _together(train: Matrix, infer: Matrix) -> Iterator[Tuple[Tuple[str, int], T
                 at[side], used[side] = at[side] + 1, 0
 
 
+def equal(files: Files, train: Matrix, infer: Matrix) -> bool:
+    """Whether two matrices hold the same bytes in the same format; False where that takes reading numbers."""
+    plain = not (train.scaled or infer.scaled)
+    return plain and train.dtype == infer.dtype and train.in_order and infer.in_order and files.equal(train, infer)
+
+
 def matrix_of(pieces: Sequence[Piece]) -> Matrix:
     """The rows of pieces, one piece below the other. Raises DumpError where a file cannot be read, or they are of two dtypes."""
     runs, dtypes = [], {}
@@ -125,13 +142,18 @@ def matrix_of(pieces: Sequence[Piece]) -> Matrix:
 
 def _run(tensor: PtTensor, piece: Piece) -> Run:
     start = tensor.start + piece.start * tensor.item_size
+    if piece.parameter.scale is not None:
+        if piece.turned or not tensor.contiguous:
+            raise DumpError("Cannot read %s: it is stored turned, and its scale is not. Dequantise it first." % piece.parameter.name)
+        first = piece.start // piece.columns
+        return Run(tensor.path, start, piece.rows, piece.columns, 1, first, scale_of(piece.parameter))
     if piece.turned:
         return Run(tensor.path, start, piece.rows, 1, piece.rows)
     if tensor.contiguous:
         return Run(tensor.path, start, piece.rows, piece.columns, 1)
     if len(tensor.shape) != 2 or piece.start:
         raise DumpError("Cannot compare %s: it is a strided view. Save it with .contiguous()." % piece.parameter.name)
-    return Run(tensor.path, start, piece.rows, *tensor.strides)
+    return Run(tensor.path, start, piece.rows, tensor.strides[0], tensor.strides[1])
 
 
 def rows_of(matrix: Matrix, start: int, stop: int) -> Matrix:
@@ -148,7 +170,7 @@ def picked(matrix: Matrix, stretches: Sequence[Tuple[int, int]]) -> Matrix:
             first, last = max(start, above), min(stop, above + run.rows)
             if first < last:
                 skipped = (first - above) * run.row_stride * matrix.item
-                runs.append(run._replace(start=run.start + skipped, rows=last - first))
+                runs.append(run._replace(start=run.start + skipped, rows=last - first, first=run.first + first - above))
             above += run.rows
     return matrix._replace(rows=sum(run.rows for run in runs), runs=tuple(runs))
 
@@ -158,7 +180,7 @@ def read(files: Files, matrix: Matrix, start: int, stop: int) -> Any:
     import numpy as np
 
     part = rows_of(matrix, start, stop)
-    found = [numbers(_raw(files, part, run), part.dtype) for run in part.runs]
+    found = [times_scale(numbers(_raw(files, part, run), part.dtype), run.scale, run.first) for run in part.runs]
     return found[0] if len(found) == 1 else np.concatenate(found) if found else np.empty((0, matrix.columns))
 
 
@@ -185,5 +207,7 @@ def strided(matrix: Matrix, run: Run, start: int, stop: int) -> Any:
 
 
 def weight_of(files: Files, matrix: Matrix) -> Weight:
-    """The matrix as what weight_kinds compares."""
-    return Weight(matrix.dtype, matrix.rows, matrix.columns, lambda start, stop: read(files, matrix, start, stop))
+    """The matrix as what weight_kinds compares; codes times their scales are numbers of float32."""
+    return Weight(
+        "float32" if matrix.scaled else matrix.dtype, matrix.rows, matrix.columns, lambda start, stop: read(files, matrix, start, stop)
+    )

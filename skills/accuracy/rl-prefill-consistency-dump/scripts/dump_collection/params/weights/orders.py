@@ -4,15 +4,17 @@ from math import gcd
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from msprobe_files.weight_order import per_group, permutation
+from msprobe_files.weight_walk import row_keys
 
 from dump_collection.params import roles
 from dump_collection.params.pairing import Pair
 from dump_collection.params.places import Piece
 
-from .contents import keys_of
+from .contents import nearness, sample_of
 from .matrices import Matrix
 
-_MOST = 0.5  # of the rows: an order that is right fits all that are not stale
+_MOST = 0.5  # of the rows: an order that is right fits all that are not stale; of a mean cosine: nearer to equal than to unrelated
+_MOST_GROUPS, _MOST_HEADS, _NARROWEST = 1024, 64, 8  # of any model: groups of keys, heads of queries in each, width of a head and its step
 
 
 class Order(NamedTuple):
@@ -27,37 +29,81 @@ ALIKE = Order("", (), 1)
 
 
 def found_order(train: Matrix, infer: Matrix, sizes: Sequence[int], guess: Optional[Order]) -> Tuple[Order, bool]:
-    """The order that most rows bear out, and whether they do; else the guess.
+    """The order that most rows bear out, and whether they do: by being equal or, where no order makes them so, near; else the guess.
 
     ``sizes``: rows of q, k and v where a side keeps them apart; else the order of the rows tells.
     """
-    keys = keys_of(train), keys_of(infer)
+    samples = sample_of(train), sample_of(infer)
+    keys = row_keys(samples[0]), row_keys(samples[1])
     tried = [one for one in (guess, ALIKE) if one is not None]
     for one in tried:
         if _hits(one, *keys) > _MOST:
             return one, True
-    candidates = _by_sizes(sizes) if len(sizes) == 3 else _by_rows(*keys)
+    by_sizes = _by_sizes(sizes) if len(sizes) == 3 else []
+    candidates = by_sizes or _by_rows(*keys)
     best = max(candidates, key=lambda one: _hits(one, *keys), default=ALIKE)
     if _hits(best, *keys) > _MOST:
         return best, True
-    return guess or ALIKE, False
+    others = by_sizes or _of_any_sizes(train.rows)
+    best = max(others, key=lambda one: _hits_of_values(one, *keys), default=ALIKE)
+    if _hits_of_values(best, *keys) > _MOST:
+        return best, True
+    near = {one: _nearness(one, *samples) for one in [*tried, *others]}
+    best = max(near, key=lambda one: near[one])
+    return (best, True) if near[best] > _MOST else (guess or ALIKE, False)
 
 
 def _hits(order: Order, train: Any, infer: Any) -> float:
+    """The share of rows that are equal in an order. ``train``, ``infer``: their keys."""
+    fitted = _in_order(order, train, infer)
+    return float((fitted[0] == fitted[1]).mean()) if fitted is not None else 0.0
+
+
+def _nearness(order: Order, train: Any, infer: Any) -> float:
+    """The mean cosine of the samples' rows in an order."""
+    fitted = _in_order(order, train, infer)
+    return nearness(*fitted) if fitted is not None else 0.0
+
+
+def _hits_of_values(order: Order, train: Any, infer: Any) -> float:
+    """The share of v's rows that are equal in an order by group: those of q and k may stand in the order of rotary pairs."""
+    import numpy as np
+
+    fitted = _in_order(order, train, infer)
+    if fitted is None or not order.side:
+        return 0.0
+    of_values = np.asarray(per_group(order.sizes, order.groups)) >= order.sizes[0] + order.sizes[1]
+    return float((fitted[0] == fitted[1])[of_values].mean())
+
+
+def _in_order(order: Order, train: Any, infer: Any) -> Optional[Tuple[Any, Any]]:
+    """What both sides have for each row, in the order of the fused one; None where the order is of another number of rows."""
     import numpy as np
 
     if sum(order.sizes) not in (0, len(train)):
-        return 0.0
+        return None
     if not order.side:
-        return float((train == infer).mean())
+        return train, infer
     fused, plain = (train, infer) if order.side == "train" else (infer, train)
-    return float((fused == plain[np.asarray(per_group(order.sizes, order.groups))]).mean())
+    return fused, plain[np.asarray(per_group(order.sizes, order.groups))]
 
 
 def _by_sizes(sizes: Sequence[int]) -> List[Order]:
     shared = gcd(gcd(sizes[0], sizes[1]), sizes[2])
-    counts = [count for count in range(2, min(shared, 1024) + 1) if shared % count == 0]
+    counts = [count for count in range(2, min(shared, _MOST_GROUPS) + 1) if shared % count == 0]
     return [Order(side, tuple(sizes), count) for count in counts for side in ("train", "infer")]
+
+
+def _of_any_sizes(rows: int) -> List[Order]:
+    """Every order by group of so many rows: groups of n heads of queries, one of keys and one of values, all of one width."""
+    found = []
+    for heads in range(1, _MOST_HEADS + 1):
+        for width in range(_NARROWEST, rows // (2 * (heads + 2)) + 1, _NARROWEST):
+            groups, left = divmod(rows, (heads + 2) * width)
+            if not left and groups <= _MOST_GROUPS:
+                sizes = (groups * heads * width, groups * width, groups * width)
+                found += [Order(side, sizes, groups) for side in ("train", "infer")]
+    return found
 
 
 def _by_rows(train: Any, infer: Any) -> List[Order]:

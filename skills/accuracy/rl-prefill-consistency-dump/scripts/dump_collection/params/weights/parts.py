@@ -8,7 +8,8 @@ from dump_collection.params.places import Piece
 from dump_collection.params.structure import general, is_padded
 from dump_collection.wording import word
 
-from .matrices import Files, Matrix, matrix_of, picked, rows_of
+from .layouts import Stated, is_said, taken_apart, turns_note, turns_of
+from .matrices import Files, Matrix, equal, matrix_of, picked, rows_of
 from .orders import ALIKE, Order, found_order, misread, stretches
 
 Orders = Dict[str, Order]
@@ -26,18 +27,21 @@ class Part(NamedTuple):
     misread: Optional[Tuple[str, str]] = None
 
 
-def parts_of(files: Files, pair: Pair, orders: Orders, groups: Optional[int]) -> List[Part]:
+def parts_of(files: Files, pair: Pair, orders: Orders, stated: Stated) -> List[Part]:
     """The parts of a pair whose shapes fit. Raises DumpError where a side cannot be read.
 
-    ``orders``: of fused matrices, as found so far; a bias has that of its weight.  ``groups``: of keys and values, where known.
+    ``orders``: of fused matrices, as found so far; a bias has that of its weight.
     """
     train, infer = matrix_of(pair.train), matrix_of(pair.infer)
     if is_padded(pair):
         return [_unpadded(pair, train, infer)]
+    turned = turns_of(files, pair, train, infer) if str(pair.role).endswith("gate_up") else None
+    if turned is not None:
+        return _by_turns(pair, train, infer, *turned, stated)
     if pair.role is None or roles.parts_of(pair.role)[1:] == () or roles.parts_of(pair.role)[-1] != "v":
         return _side_by_side(pair, train, infer, pair.parts)
-    order = _order(files, pair, train, infer, orders)
-    wrong = misread(order, pair, groups)
+    order, borne_out = _order(files, pair, train, infer, orders)
+    wrong = misread(order, pair, stated.kv_groups) if borne_out else None
     if wrong is not None:
         return [_misread(pair, train, infer, order, wrong)]
     if not order.side:
@@ -48,27 +52,23 @@ def parts_of(files: Files, pair: Pair, orders: Orders, groups: Optional[int]) ->
     return [part._replace(note=note, keys=_of_groups(part, order)) for part in _side_by_side(pair, laid[0], laid[1], names)]
 
 
-def _order(files: Files, pair: Pair, train: Matrix, infer: Matrix, orders: Orders) -> Order:
+def _order(files: Files, pair: Pair, train: Matrix, infer: Matrix, orders: Orders) -> Tuple[Order, bool]:
+    """The order of a fused pair's rows, and whether its rows bear it out: of unrelated weights no order says anything."""
     stem, _, kind = pair.name.rpartition(".")
     if kind == "bias" and stem in orders:
-        return orders[stem]
+        return orders[stem], True
     usual = orders.get(general(stem))
     sizes = [rows for _, rows in pair.parts]
     for guess in [usual] if usual is not None else [ALIKE]:
         laid = [picked(one, stretches(guess, side)) if guess.side else one for one, side in ((train, "train"), (infer, "infer"))]
         if laid[0].rows == laid[1].rows == train.rows and equal(files, laid[0], laid[1]):
             orders[stem] = orders[general(stem)] = guess
-            return guess
+            return guess, True
     order, borne_out = found_order(train, infer, sizes, usual)
     if borne_out:
         orders[general(stem)] = order
-    orders[stem] = order
-    return order
-
-
-def equal(files: Files, train: Matrix, infer: Matrix) -> bool:
-    """Whether two matrices hold the same bytes in the same format; False where that takes reading numbers."""
-    return train.dtype == infer.dtype and train.in_order and infer.in_order and files.equal(train, infer)
+        orders[stem] = order
+    return order, borne_out
 
 
 def _side_by_side(pair: Pair, train: Matrix, infer: Matrix, parts: Sequence[Tuple[str, int]]) -> List[Part]:
@@ -117,6 +117,13 @@ def _unpadded(pair: Pair, train: Matrix, infer: Matrix) -> Part:
     note = word("shape_padded", side=side, rows=max(train.rows, infer.rows) - rows)
     keys = _keys(pair.train, 0, rows), _keys(pair.infer, 0, rows)
     return Part(pair.name, pair, rows_of(train, 0, rows), rows_of(infer, 0, rows), keys, note)
+
+
+def _by_turns(pair: Pair, train: Matrix, infer: Matrix, side: str, block: int, stated: Stated) -> List[Part]:
+    """Gate and up, of which one side's matrix holds so many rows in turn: misread where no configuration says so."""
+    laid = [taken_apart(one, block) if name == side else one for one, name in ((train, "train"), (infer, "infer"))]
+    note, wrong = turns_note(side, block, stated), None if is_said(side, block, stated) else (side, "turns")
+    return [part._replace(note=note, misread=wrong) for part in _side_by_side(pair, laid[0], laid[1], pair.parts)]
 
 
 def _misread(pair: Pair, train: Matrix, infer: Matrix, order: Order, wrong: Tuple[str, str]) -> Part:
