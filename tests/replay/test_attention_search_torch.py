@@ -9,9 +9,11 @@ from attention_programs import HEAD, TOKENS, attended, frequencies, heads_of, tu
 from dump_analysis.floats import Array
 from dump_analysis.replay import heads
 from dump_analysis.replay.attention_search import Found, found_for
+from dump_analysis.replay.attention_side import replayed, without_other_length
 from dump_analysis.replay.heads import Heads, Sequence
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.recorded import Matrix, held
+from dump_analysis.replay.stated_rotation import at_length
 from programs import DTYPES, wide
 from torch import Tensor
 from toys import arithmetic
@@ -220,3 +222,19 @@ def test_a_table_that_is_multiplied_is_found(magnitude: float) -> None:
     without = found_for(rotation(inverse)[0], own, {})
     assert value(without, "rope_magnitude") == 1.0
     assert without.contradicted == {"rope_magnitude": magnitude}
+
+
+def test_a_list_of_factors_that_another_length_states_contradicts_nothing() -> None:
+    """Engines pick it by the longest prompt that they serve: it is named by its frequencies, and no configuration speaks against it."""
+    plain = frequencies(10000.0, HEAD // 2)
+    short, far = ([float(at) for at in plain / (1 + each * torch.arange(HEAD // 2))] for each in (0.1, 2.0))
+    own, other = ({f"rope_theta.{pair:03d}": at for pair, at in enumerate(one)} for one in (short, far))
+    same = {"rope_pairs": HEAD / 2, "rope_magnitude": 1.0}
+    stated = at_length({**same, **own, "rope_length": 1e4, **{f"beyond.{name}": at for name, at in (same | other).items()}}, TOKENS)
+    found = found_for(rotation(torch.tensor(far))[0], stated, same | other)
+    assert found.best.explains
+    assert found.contradicted
+    assert without_other_length(replayed(found), same | other).contradicted == {}
+    assert replayed(found_for(rotation(torch.tensor(short))[0], stated, same | other)).contradicted == {}
+    third = replayed(found_for(rotation()[0], stated, same | other))
+    assert without_other_length(third, same | other).contradicted == third.contradicted != {}

@@ -192,3 +192,11 @@ def test_a_constant_far_off_does_not_make_another_formula_right(stated: dict[str
     found = replay(made, stated)
     assert (found.best.trial.formula.operator, found.best.outside) == ("rms_norm", 0)
     assert found.constants["eps"].holds(0.01)
+
+
+def test_a_constant_that_is_fitted_far_off_is_tried_all_the_same() -> None:
+    """Would catch squares past the whole numbers of 64 bits, to which the fit of a function that is not the module's may lead."""
+    made, _, _ = norm()
+    formula = FORMULAS["rms_norm"]
+    closest = trials.Trial(formula, formula.variants[0], {"eps": EPS})
+    assert 4e12 in search.near(parts.sample(made, formula, DTYPE), closest, "eps", 4e12)

@@ -8,12 +8,12 @@ from dump_analysis.replay import attention_work, fused_reading
 from dump_analysis.replay.attention_search import Found, found_for
 from dump_analysis.replay.attention_stretch import stretch_of, turn_of
 from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
-from dump_analysis.replay.formulas.attention import WINDOW
 from dump_analysis.replay.modules import Pair, Work, entry_of
 from dump_analysis.replay.one_side import Replayed, Unreplayed
 from dump_analysis.replay.recorded import CannotReplay
 from dump_analysis.replay.residual import residual_of, where_of
-from dump_analysis.replay.stated_attention import window_of
+from dump_analysis.replay.stated_attention import with_window
+from dump_analysis.replay.stated_rotation import at_length, at_other_length
 from dump_analysis.replay.trials import Trial, Tried
 from dump_analysis.tensors import Files
 
@@ -62,12 +62,14 @@ def values_of(one: Replayed | Unreplayed) -> dict[str, float]:
 
 
 def _side(files: Files, pair: Pair, row: Row, label: str, stated: Config, *hints: Config) -> Replayed | Unreplayed:
-    window = window_of(stated, row.boundary.split(".")[1])
-    stated = {**stated, **({WINDOW: window} if window is not None else {})}
+    stated = with_window(stated, row.boundary.split(".")[1])
     try:
         works = attention_work.works_of(files, pair, row, label, stated)
+        tokens = _longest(works)
+        stated, other = at_length(stated, tokens), at_other_length(stated, tokens)
         as_one = len(works) > 1 and attention_work.span_of(row, pair) is not None
-        parts = [_replayed(found_for(work, stated, *hints)) for work in works]
+        given = (*hints, other) if other else hints
+        parts = [without_other_length(replayed(found_for(work, stated, *given)), other) for work in works]
         return _joined(parts, "rotary_attention" if as_one else works[-1].operators[0])
     except CannotReplay as why:
         return Unreplayed(entry_of(row, label), why.reason)
@@ -75,7 +77,23 @@ def _side(files: Files, pair: Pair, row: Row, label: str, stated: Config, *hints
         files.close()
 
 
-def _replayed(found: Found) -> Replayed:
+def _longest(works: Sequence[Work]) -> int:
+    """How many tokens the longest sequence has, by its last position; 0 where no work follows from positions."""
+    roles = [("position",) if work.heads is None else work.heads.roles for work in works]
+    given = [one for work, own in zip(works, roles, strict=True) for one, role in zip(work.inputs, own, strict=True) if role == "position"]
+    return int(max((one.read(0, one.rows).max(initial=-1) for one in given), default=-1)) + 1
+
+
+def without_other_length(one: Replayed, other: Config) -> Replayed:
+    """Frequencies that are stated for other lengths contradict no configuration: what picks them is stated elsewhere."""
+    names = one.contradicted.keys() & other.keys()
+    if not names or not all(one.constants[name].holds(other[name]) for name in names):
+        return one
+    return one._replace(contradicted={name: value for name, value in one.contradicted.items() if name not in names})
+
+
+def replayed(found: Found) -> Replayed:
+    """What was found of one work, as what recomputing a side shows."""
     best = found.best
     explained = best.explains and not best.trial.fault
     follows = best.explains or (found.noise is not None and found.noise.is_rounding)

@@ -79,7 +79,7 @@ def fitted(part: Block, closest: Trial, name: str) -> float | None:
 
 def near(part: Block, closest: Trial, name: str, value: float) -> list[float]:
     """Constants near a fitted one, which rounding has biased: as people and programs write them, and the best of a narrowing scan."""
-    found = [value, *(float(f"{value:.{digits}g}") for digits in range(1, 6)), float(np.sqrt(round(value * value)))]
+    found = [value, *(float(f"{value:.{digits}g}") for digits in range(1, 6)), float(np.sqrt(np.round(value * value)))]
     found += [float(emulate.to_format(np.array([at]), "bfloat16")[0]) for at in (value, found[-1])]
     best = value
     for reach in _SCANS:

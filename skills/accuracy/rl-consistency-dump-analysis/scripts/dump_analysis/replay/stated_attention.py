@@ -34,6 +34,12 @@ def window_of(stated: Mapping[str, float], layer: str) -> float | None:
     return stated.get(f"attention_window.{layer}", stated.get("attention_window"))
 
 
+def with_window(stated: Mapping[str, float], layer: str) -> dict[str, float]:
+    """What is stated, with the window of a layer as that of attention."""
+    window = window_of(stated, layer)
+    return {**stated, **({"attention_window": window} if window is not None else {})}
+
+
 def _head(part: Mapping[str, Any]) -> float | None:
     own = number(part, *_HEAD)
     hidden, heads = number(part, "hidden_size"), number(part, "num_attention_heads")

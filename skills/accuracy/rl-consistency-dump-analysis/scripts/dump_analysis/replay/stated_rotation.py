@@ -1,7 +1,9 @@
 """What a configuration states of a rotation: its base, how many pairs of columns it turns, and by which frequencies where it scales them.
 
-Sources: transformers 5.19 modeling_rope_utils (linear, llama3, yarn), vLLM 0.32 rotary_embedding, which compute the same; the paper of
-YaRN (arXiv 2309.00071). Types whose frequencies depend on the length of the prompt are not stated.
+Where they depend on the length of the prompt, what holds up to ``rope_length`` tokens is stated as it is and what holds beyond under
+names that begin with ``beyond.``: `at_length` picks. Sources: transformers 5.19 and 4.57 modeling_rope_utils (linear, llama3, yarn,
+dynamic, longrope, which was called su), vLLM 0.32 rotary_embedding, which computes the same but picks by the longest prompt that it
+serves; the papers of YaRN (arXiv 2309.00071) and LongRoPE (arXiv 2402.13753).
 """
 
 import math
@@ -16,6 +18,7 @@ from dump_analysis.replay.formulas.rotary import MAGNITUDE, PAIRS, THETA, freque
 _BASE = ("rope_theta", "rotary_base")
 _SHARE = ("partial_rotary_factor", "rotary_pct", "rotary_percent")
 _COUNT = ("rotary_dim", "rope_dim")
+LENGTH, FACTOR, BEYOND = "rope_length", "rope_factor", "beyond."
 _LATENT = ("kv_lora_rank", "qk_rope_head_dim")  # attention that turns columns of their own
 Part = Mapping[str, Any]
 
@@ -36,13 +39,46 @@ def rotation_constants(part: Part, head: float | None) -> dict[str, float]:
     if _kind(rope) == "default":
         pairs = {PAIRS: float(turned // 2)} if turned is not None and told else {}
         return {THETA: base, **pairs}
+    by_length = _BY_LENGTH.get(_kind(rope))
+    if by_length is not None:
+        return {} if turned is None else by_length(rope, part, base, turned)
     made = _SCALED.get(_kind(rope))
     found = made(rope, part, base, turned) if made is not None and turned is not None else None
     if found is None:
         return {}
-    each, magnitude = found
-    own = {frequency_name(at): float(value) for at, value in enumerate(each)}
-    return {THETA: base, PAIRS: float(len(each)), MAGNITUDE: magnitude, **own}
+    return {THETA: base, **_named(*found)}
+
+
+def _named(frequencies: Array, magnitude: float) -> dict[str, float]:
+    own = {frequency_name(at): float(value) for at, value in enumerate(frequencies)}
+    return {PAIRS: float(len(frequencies)), MAGNITUDE: magnitude, **own}
+
+
+def at_length(stated: Mapping[str, float], tokens: int) -> dict[str, float]:
+    """What is stated for a prompt of so many tokens."""
+    found = {name: value for name, value in stated.items() if not name.startswith(BEYOND)}
+    length = found.pop(LENGTH, math.inf)
+    return found if tokens <= length else found | _beyond(stated, tokens)
+
+
+def at_other_length(stated: Mapping[str, float], tokens: int) -> dict[str, float]:
+    """The frequencies of the other of two sets, that a program uses which picks by the longest prompt that it serves; none: no such."""
+    beyond = _stripped(stated)
+    if FACTOR in beyond:
+        return {}
+    return beyond if tokens <= stated.get(LENGTH, 0.0) else {name: stated[name] for name in beyond}
+
+
+def _stripped(stated: Mapping[str, float]) -> dict[str, float]:
+    return {name.removeprefix(BEYOND): value for name, value in stated.items() if name.startswith(BEYOND)}
+
+
+def _beyond(stated: Mapping[str, float], tokens: int) -> dict[str, float]:
+    found = _stripped(stated)
+    factor, turned = found.pop(FACTOR, None), 2 * stated[PAIRS]
+    if factor is None:
+        return found
+    return {THETA: stated[THETA] * (factor * tokens / stated[LENGTH] - (factor - 1)) ** (turned / (turned - 2))}
 
 
 def number(part: Part, *keys: str) -> float | None:
@@ -124,3 +160,52 @@ def _grown(factor: float, by: float) -> float:
 
 
 _SCALED: dict[str, Callable[[Part, Part, float, int], Scaled | None]] = {"linear": _linear, "llama3": _llama3, "yarn": _yarn}
+
+
+# --- angles that are scaled by the length of the prompt ---
+
+
+def _dynamic(rope: Part, part: Part, base: float, turned: int) -> dict[str, float]:
+    """A base that grows with what a prompt is longer than the model's longest; ``alpha`` is one growth for all lengths."""
+    alpha, factor, length = number(rope, "alpha"), number(rope, "factor"), number(part, "max_position_embeddings")
+    pairs = {PAIRS: float(turned // 2)}
+    if turned <= 2 or (alpha is None and None in (factor, length)):
+        return {}
+    if alpha is not None:
+        return {THETA: base * alpha ** (turned / (turned - 2)), **pairs}
+    assert factor is not None
+    assert length is not None
+    return {THETA: base, **pairs, LENGTH: length, BEYOND + FACTOR: factor}
+
+
+def _long(rope: Part, part: Part, base: float, turned: int) -> dict[str, float]:
+    """Each frequency is divided by a factor of its own, of one list up to the length of training and of another beyond."""
+    longest = number(part, "max_position_embeddings")
+    length = number(part, *_TRAINED) or number(rope, *_TRAINED) or longest
+    lists = [found for key in ("short_factor", "long_factor") if (found := _numbers(rope.get(key), turned // 2)) is not None]
+    if length is None or longest is None or length <= 1 or len(lists) < 2:
+        return {}
+    factor = number(rope, "factor")
+    if factor is not None and number(part, *_TRAINED) is not None and factor != longest / length:
+        return {}  # transformers 4 takes the ratio, 5 the factor
+    own = number(rope, "attention_factor") or _of_training(factor or longest / length, length)
+    magnitudes = [number(rope, key) or own for key in ("short_mscale", "long_mscale")]
+    plain = frequencies(base, turned // 2)
+    short, far = (_named(plain / each, own) for each, own in zip(lists, magnitudes, strict=True))
+    return {**short, LENGTH: length, **{f"{BEYOND}{name}": value for name, value in far.items()}}
+
+
+def _of_training(factor: float, length: float) -> float:
+    return 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(length))
+
+
+def _numbers(values: Any, count: int) -> Array | None:
+    """A list of so many positive numbers."""
+    if not isinstance(values, list) or len(values) != count:
+        return None
+    good = all(isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 for value in values)
+    return np.array(values, np.float64) if good else None
+
+
+_TRAINED = ("original_max_position_embeddings",)
+_BY_LENGTH: dict[str, Callable[[Part, Part, float, int], dict[str, float]]] = {"dynamic": _dynamic, "longrope": _long, "su": _long}
