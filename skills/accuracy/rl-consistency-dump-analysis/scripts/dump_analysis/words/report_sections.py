@@ -191,6 +191,7 @@ REPORT_SECTIONS: dict[str, tuple[str, str]] = {
     ),
     "open_decides": ("What would decide", "判定方法"),
     "open_limits": ("Limitations", "局限"),
+    "open_limits_folded": ("{n}, as the source states them", "共 {n} 条，按报告源文件所述"),
     "open_metrics": ("Metrics of the training log", "训练日志中的指标"),
     "open_no_growth": ("No growth is drawn: fewer than two layers differ.", "没有放大链：有差异的层不足两层。"),
     "open_no_tokens": ("No positions are drawn: the residual stream was not compared by token.", "没有位置图：残差流未按 token 比对。"),
