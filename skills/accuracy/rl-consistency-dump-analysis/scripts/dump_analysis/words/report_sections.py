@@ -137,6 +137,7 @@ REPORT_SECTIONS: dict[str, tuple[str, str]] = {
     "rounds_one": ("One round with inputs overridden; {last}", "以替换输入执行了 1 轮；{last}"),
     "rounds_all_exact": ("the last left nothing that differs.", "最后一轮没有留下差异。"),
     "rounds_only_rounding": ("the last left only rounding.", "最后一轮只留下舍入。"),
+    "rounds_all_listed": ("whatever the last saw differ is listed.", "最后一轮所见的差异均已列出。"),
     "rounds_continue": ("more is open behind {boundary}.", "{boundary} 之后仍有未定之处。"),
     "rounds_open": ("the loop has not ended.", "循环尚未结束。"),
     "rounds_lacking": ("the last lacked evidence.", "最后一轮证据不足。"),
@@ -153,15 +154,21 @@ REPORT_SECTIONS: dict[str, tuple[str, str]] = {
     "round_ineffective": ("Did not take effect; nothing was concluded", "未生效；没有得出任何结论"),
     "round_why_not": ("Did not take effect; nothing was concluded: {why}", "未生效；没有得出任何结论：{why}"),
     "round_downstream": (
-        "Behind it {exact} boundaries are exact, {rounding} make rounding, {logic} a fault, {carried} carry it on.",
+        "Boundaries behind it: {exact} exact, {rounding} making rounding, {logic} a fault, {carried} carrying it on.",
         "其后 {exact} 个边界逐比特相同，{rounding} 个产生舍入，{logic} 个产生故障，{carried} 个仅为带入。",
     ),
     "round_local": (
-        "By itself each module is: {exact} exact, {rounding} rounding, {logic} a fault, {carried} not decided.",
-        "各模块自身：{exact} 个逐比特相同，{rounding} 个舍入，{logic} 个故障，{carried} 个未定。",
+        "Modules by themselves: {exact} exact, {rounding} rounding, {logic} a fault, {carried} carrying a difference on or not decided.",
+        "各模块自身：{exact} 个逐比特相同，{rounding} 个舍入，{logic} 个故障，{carried} 个带入差异或未定。",
     ),
     "round_confirmed": ("Confirmed: {ids}.", "确认：{ids}。"),
     "round_contradicted": ("Contradicted: {ids}.", "否定：{ids}。"),
+    "round_planned": ("Planned; not run yet", "已计划，尚未执行"),
+    "round_differ": ("Behind it these differ: {names}.", "其后有差异：{names}。"),
+    "round_disagrees": (
+        "{id} at {boundary} is contradicted: replay says {replay}; the round says {round}.",
+        "{boundary} 的 {id} 被否定：重算认为 {replay}；隔离轮认为 {round}。",
+    ),
     "round_next": ("Next: {boundary}.", "下一处：{boundary}。"),
     "round_label": ("round {n}", "第 {n} 轮"),
     # --- table ---
