@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def _answer(found: "Conclusion", folder: Path, reported: "Reported", args: argparse.Namespace) -> None:
-    """The headline and three sentences of the report, what was left where, and the findings over the layers."""
+    """The headline and three sentences of the report, the findings over the layers, and what was left where."""
     from dump_analysis import pipeline, reporting
 
     proposed = () if args.mapping else (pipeline.LAYER_MAP,)

@@ -96,10 +96,10 @@ def exit_code(overall: str, consistency: str, *, wanted: bool) -> int:
 
 
 def answer(lines: Sequence[str], then: str, drawn: Sequence[str] = ()) -> None:
-    """Print the answer, short enough for an agent, its last line what to run next. ``drawn``: left out where there is no room for it."""
+    """Print the answer, short enough for an agent, its last line what to run next. ``drawn``: before the last line, where there is room."""
     last = f"next: {then}"
     room = _LONGEST_ANSWER - len(last)
-    text, whole = "\n".join(lines), "\n".join([*lines, *drawn])
+    text, whole = "\n".join(lines), "\n".join([*lines[:-1], *drawn, *lines[-1:]])
     text = whole if len(whole) <= room else text
     print(text if len(text) <= room else text[: room - 2] + " …")
     print(last)
