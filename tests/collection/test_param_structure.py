@@ -304,3 +304,20 @@ def test_two_paths_of_one_side_must_not_contradict_each_other(tmp_path: Path) ->
     lists = [listed(tmp_path, name, {"fc.weight": [rows, 8]}) for name, rows in (("a.json", 4), ("b.json", 6))]
     with pytest.raises(DumpError, match=r"fc\.weight is there twice, with shape \[4, 8\] and \[6, 8\]"):
         sources.read_side("infer", lists)
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("__0_0.distcp", "It is a checkpoint of torch.distributed: make a file of it"),
+        ("iter_10/mp_rank_00/model_optim_rng.pt", "Weights lie below it: hand .*/trainer/iter_10/mp_rank_00/model_optim_rng.pt"),
+        ("readme.md", "Hand a folder with .safetensors, .bin or .pt files"),
+    ],
+)
+def test_a_folder_in_another_form_is_told_what_to_hand_instead(tmp_path: Path, file: str, said: str) -> None:
+    """A trainer's own checkpoint is what users try first."""
+    path = tmp_path / "trainer" / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x")
+    with pytest.raises(DumpError, match=said):
+        sources.read_side("train", [str(tmp_path / "trainer")])

@@ -534,3 +534,15 @@ def test_stages_of_a_pipeline_are_one_model(tmp_path: Path, cuts: tuple[int, ...
             one["canonical"] for one in told.items
         }
     assert differing(weights.compare([train], [staged(tmp_path / "other", model, (2,))])) == {}
+
+
+def test_one_checkpoint_handed_twice_is_one(tmp_path: Path) -> None:
+    """And a copy elsewhere; another one is refused, with the weight that contradicts."""
+    model = pairs.model(layers=1)
+    train, copy = (pairs.written(tmp_path / name, pairs.hf(model)) for name in ("train", "copy"))
+    infer = pairs.written(tmp_path / "infer", pairs.engine(model))
+    for paths in ([train, train], [train, copy]):
+        assert differing(weights.compare(paths, [infer])) == {}
+    other = pairs.written(tmp_path / "other", pairs.hf(changed(model, **{"0.o": moved(model["0.o"])})))
+    with pytest.raises(DumpError, match=r"layers\.0\.self_attn\.o_proj\.weight is there twice"):
+        weights.compare([train, other], [infer])

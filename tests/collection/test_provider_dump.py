@@ -39,6 +39,13 @@ def test_what_it_writes_is_what_the_check_reads(tmp_path: Path) -> None:
         assert compare_files(tmp_path / name, out, SAMPLES / name / "config.json").code == code
 
 
+def test_the_file_itself_may_be_handed(tmp_path: Path) -> None:
+    env = packages(tmp_path / "env")
+    for name, model in (("a", SAMPLES / "qwen3"), ("b", SAMPLES / "qwen3" / "config.json")):
+        assert dump(env, tmp_path / name, "qwen3", "--bridge", "Qwen3Bridge", model=model).returncode == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 def test_no_folder_of_this_machine_is_recorded(tmp_path: Path) -> None:
     """AutoBridge writes the model's folder on the provider."""
     dump(packages(tmp_path / "env"), tmp_path / "out.json", "qwen3", "--bridge", "AutoBridge")

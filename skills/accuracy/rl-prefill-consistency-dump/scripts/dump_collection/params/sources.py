@@ -69,7 +69,7 @@ def read_side(label: str, paths: Sequence[str]) -> Side:
                 )
             in_parts = in_parts or (before is not one and again is one and not _equal(before, one))
     if not found:
-        raise DumpError("Cannot compare the %s side's weights: no parameter is recorded in %s. Hand its checkpoint." % (label, paths[0]))
+        raise DumpError("Cannot compare the %s side's weights: no parameter is recorded in %s. %s" % (label, paths[0], _instead(paths[0])))
     kept = list(found.values()) if in_parts else [one._replace(rank=None) for one in first.values()]
     return Side(label, tuple(_with_scales(kept)), whole)
 
@@ -102,10 +102,24 @@ def _equal(one: Parameter, other: Parameter) -> bool:
     """Whether two records of a name, as of two ranks, hold the same."""
     if one.shape != other.shape:
         return False
-    if one.file is None or other.file is None:
-        return one.place is None and other.place is None
-    pair = [pt_archive.read_header(path) for path in (one.file, other.file)]
-    return pair[0].dtype == pair[1].dtype and all(a == b for a, b in zip(*map(pt_archive.blocks, pair)))
+    known = [each.place is not None or each.file is not None for each in (one, other)]
+    if not all(known):
+        return not any(known)
+    pair = [located(each) for each in (one, other)]
+    return pair[0] == pair[1] or (pair[0].dtype == pair[1].dtype and all(a == b for a, b in zip(*map(pt_archive.blocks, pair))))
+
+
+def _instead(path: str) -> str:
+    """What to hand in place of a folder that holds no weights in any form that is read here."""
+    below = sorted(os.path.relpath(str(file), path) for file in Path(path).rglob("*") if file.suffix in (*_TENSOR_FILES, ".distcp"))
+    if any(name.endswith(".distcp") for name in below):
+        return (
+            "It is a checkpoint of torch.distributed: make a file of it (python3 -m torch.distributed.checkpoint.format_utils dcp_to_torch "
+            "FOLDER weights.pt), or export it with the trainer's converter, and hand that."
+        )
+    if below:
+        return "Weights lie below it: hand %s." % os.path.join(path, below[0])
+    return "Hand a folder with .safetensors, .bin or .pt files, one such file, a dump, or a list of names and shapes."
 
 
 def _read(path: str) -> Tuple[bool, Iterator[Parameter]]:

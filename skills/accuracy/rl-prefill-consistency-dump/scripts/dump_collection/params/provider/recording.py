@@ -48,11 +48,12 @@ class Held(NamedTuple):
 
 
 def record(folder: str, bridge: str, sources: Sequence[str]) -> Recorded:
-    """Build the provider of a folder that holds a config.json, no weights, and record it.
+    """Build the provider of a folder that holds a config.json (or of that file), no weights, and record it.
 
     ``bridge``: a class of Megatron-Bridge or of the ``sources``, or AutoBridge.  Nothing is downloaded, no code of the model folder is
     run, no bytecode is written beside the sources.  Raises DumpError where a package or the class is not found, or the bridge fails.
     """
+    folder = str(Path(folder).parent if Path(folder).name == "config.json" else Path(folder))
     config_file = Path(folder) / "config.json"
     if not config_file.is_file():
         raise DumpError("Cannot find %s: no such file. Hand the folder of a model in Hugging Face's form." % config_file)
