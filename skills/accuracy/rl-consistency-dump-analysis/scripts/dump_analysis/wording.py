@@ -11,6 +11,7 @@ from .artefacts.common import Worded
 from .words.causes import CAUSES
 from .words.comparing import COMPARING
 from .words.concluding import CONCLUDING
+from .words.kernels import KERNELS
 from .words.mapping import MAPPING
 from .words.probing import PROBING
 from .words.replaying import REPLAYING
@@ -20,7 +21,7 @@ Language = Literal["en", "zh-CN"]
 _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are; ``values`` hold them all
 
 # kind -> (English, Chinese)
-TABLE: dict[str, tuple[str, str]] = {**CAUSES, **COMPARING, **CONCLUDING, **MAPPING, **PROBING, **REPLAYING, **WEIGHTS}
+TABLE: dict[str, tuple[str, str]] = {**CAUSES, **COMPARING, **CONCLUDING, **KERNELS, **MAPPING, **PROBING, **REPLAYING, **WEIGHTS}
 
 
 def word(kind: str, **values: Any) -> Worded:
