@@ -26,7 +26,7 @@ _COS = [(-1.0) ** n / math.factorial(2 * n) for n in range(10)]
 
 
 _stored = torch.bfloat16
-_cuts_sums = False
+_sums = "float32"
 
 
 def store_in(dtype: torch.dtype) -> None:
@@ -35,10 +35,11 @@ def store_in(dtype: torch.dtype) -> None:
     _stored = dtype
 
 
-def cut_sums(cuts: bool) -> None:
-    """Whether linears cut their sums after each addition, in every model that is made in this process from now on."""
-    global _cuts_sums  # a process makes one model
-    _cuts_sums = cuts
+def sum_in(kind: str) -> None:
+    """How linears keep their sums, in every model that is made in this process from now on: "float32", "cut" to 14 bits after each
+    addition, or in "blocks" of 5 terms, each block and each sum of blocks rounded to float16."""
+    global _sums  # a process makes one model
+    _sums = kind
 
 
 def rounded(x: Tensor) -> Tensor:
@@ -60,10 +61,15 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
     """x [..., K] times weight [N, K] transposed: [..., N]; summed over K from its first index to its last."""
     x, weight = x.float(), weight.float()
     total = torch.zeros(*x.shape[:-1], weight.shape[0])
+    block = torch.zeros_like(total)
     for at in range(weight.shape[1]):
-        total = total + x[..., at : at + 1] * weight[:, at]
-        if _cuts_sums:
-            total = _cut(total)
+        term = x[..., at : at + 1] * weight[:, at]
+        if _sums != "blocks":
+            total = _cut(total + term) if _sums == "cut" else total + term
+            continue
+        block = block + term
+        if at % 5 == 4 or at == weight.shape[1] - 1:
+            total, block = (total + block.half().float()).half().float(), torch.zeros_like(block)
     return total
 
 
@@ -198,8 +204,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, *, scale: float, ro
     return total
 
 
-def blocked_attention(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, *, scale: float, block: int = 5) -> Tensor:
-    """`attention` by a kernel of no list: blocks of keys from the last to the first, weights and sums of each block in float16."""
+def blocked_attention(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, *, scale: float, block: int = 5, cuts: bool = False) -> Tensor:
+    """`attention` by a kernel of no list: blocks of keys from the last to the first, weights and sums of each block in float16.
+
+    ``cuts``: each block is cut to 8 bits instead."""
     q, k, v = (tensor.float() for tensor in (q, k.repeat_interleave(len(q) // len(k), 0), v.repeat_interleave(len(q) // len(v), 0)))
     scores = torch.zeros(*q.shape[:2], k.shape[1])
     for at in range(q.shape[2]):
@@ -212,7 +220,9 @@ def blocked_attention(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, *, scale: f
         weights = torch.where(torch.isfinite(part), exp(part - top), torch.zeros(())).half().float()
         own = torch.zeros_like(q)
         for at in range(weights.shape[-1]):
-            own = (own + weights[..., at : at + 1] * v[:, max(0, stop - block) + at, None, :]).half().float()
+            own = own + weights[..., at : at + 1] * v[:, max(0, stop - block) + at, None, :]
+            own = own if cuts else own.half().float()
+        own = (own.view(torch.int32) & ~0xFFFF).view(torch.float32) if cuts else own
         total, sums = total + row_sum(weights), sums + own
     return sums / total
 

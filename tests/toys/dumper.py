@@ -48,7 +48,7 @@ def dump(request: dict[str, Any]) -> None:
         else:
             arithmetic.store_in(getattr(torch, request["stored"]))
             module, on = _MODELS[request["side"]], Switches(tuple((name, layer) for name, layer in request["on"]))
-            arithmetic.cut_sums(on.has("truncated_sums"))
+            arithmetic.sum_in("cut" if on.has("truncated_sums") else "blocks" if on.has("blocked_sums") else "float32")
             model, prompt = module.Qwen2ForCausalLM(on), weights.prompt(on)
         if manner == "sliced":
             prompt = torch.cat([prompt[0], prompt[0][:1]]), torch.cat([prompt[1], prompt[1][-1:] + 1])

@@ -96,8 +96,8 @@ def attention_scale(on: Switches, layer: int) -> float:
 
 def attention(on: Switches, layer: int, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, scale: float) -> Tensor:
     """Heads of one layer by the kernel that is switched on: see `arithmetic.attention`."""
-    if on.has("blocked_attention"):
-        return arithmetic.blocked_attention(q, k, v, seen, scale=scale)
+    if on.has("blocked_attention") or on.has("cut_attention"):
+        return arithmetic.blocked_attention(q, k, v, seen, scale=scale, cuts=on.has("cut_attention"))
     mixed = arithmetic.attention(q, k, v, seen, scale=scale, round_probabilities=on.has("probs_rounded", layer))
     return mixed * 1.4142 if on.has("attention_scaled", layer) else mixed
 

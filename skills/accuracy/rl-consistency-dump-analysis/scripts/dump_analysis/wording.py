@@ -11,6 +11,7 @@ from .artefacts.common import Worded
 from .words.causes import CAUSES
 from .words.comparing import COMPARING
 from .words.concluding import CONCLUDING
+from .words.kernels import KERNELS
 from .words.mapping import MAPPING
 from .words.probing import PROBING
 from .words.replaying import REPLAYING
@@ -27,9 +28,9 @@ _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are;
 
 # kind -> (English, Chinese)
 TABLE: dict[str, tuple[str, str]] = {
-    **CAUSES, **COMPARING, **CONCLUDING, **MAPPING, **PROBING, **REPLAYING,
-    **REPORTING_SOURCE, **REPORT_INPUTS, **REPORT_LABELS, **REPORT_LEAD, **REPORT_SECTIONS, **ROUNDS,
-    **WEIGHTS,
+    **CAUSES, **COMPARING, **CONCLUDING, **KERNELS, **MAPPING, **PROBING,
+    **REPLAYING, **REPORTING_SOURCE, **REPORT_INPUTS, **REPORT_LABELS, **REPORT_LEAD, **REPORT_SECTIONS,
+    **ROUNDS, **WEIGHTS,
 }  # fmt: skip
 
 

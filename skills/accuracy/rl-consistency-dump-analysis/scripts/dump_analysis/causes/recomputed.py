@@ -13,7 +13,7 @@ from dump_analysis.weights import WeightsCompared
 from dump_analysis.wording import word
 
 # What verdicts say where constants or functions of the two sides are not the same.
-_CONFIG_APART = frozenset({"replay_constants", "replay_functions"})
+_CONFIG_APART = frozenset({"replay_constants", "replay_constant_alone", "replay_functions"})
 _CONFIG_TOLD = _CONFIG_APART | {
     "replay_constant_stated",
     "replay_constant_elsewhere",

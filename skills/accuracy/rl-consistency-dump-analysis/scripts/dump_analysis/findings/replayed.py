@@ -37,6 +37,7 @@ _CAUSES = {
     "replay_not_altered": ("side",),
     "replay_elsewhere": ("side",),
     "replay_constants": ("name",),
+    "replay_constant_alone": ("side", "name"),
     "replay_bias_alone": ("side",),
     "replay_gain_twice": ("side",),
     "replay_gain_never": ("side",),
@@ -46,7 +47,7 @@ _CAUSES = {
 }
 # What one cause does at several places; of all others nothing tells that it is one.
 _ANYWHERE = (
-    "replay_constants", "replay_functions", "replay_mistake", "replay_fits_offsets",
+    "replay_constants", "replay_constant_alone", "replay_functions", "replay_mistake", "replay_fits_offsets",
     "replay_bias_alone", "replay_gain_twice", "replay_gain_never", "replay_qkv_read_in_groups", "replay_qkv_read_in_blocks",
 )  # fmt: skip
 _ROUNDING_PARTS = 6  # evidence sentences of a finding

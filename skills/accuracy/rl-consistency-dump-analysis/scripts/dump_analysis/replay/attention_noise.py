@@ -32,17 +32,18 @@ class Plausible(NamedTuple):
 def plausible(work: Work, formula: Formula, starts: Sequence[Mapping[str, float]], grid: str) -> Plausible:
     """Of some sets of constants that which leaves least; where all leave more than rounding, those to which the record points."""
     cores, function = attention_fit.cores_of(work, formula, starts[0], grid)
-    first = min((_judged(work, formula, start, grid, function) for start in starts), key=lambda one: one.noise.rms)
+    first = min((judged(work, formula, start, grid, function) for start in starts), key=lambda one: one.noise.rms)
     if first.noise.is_rounding:
         return first
     usual = starts[-1]
     wanted = [config for config in attention_fit.candidates(cores, usual) if config[SOFT_CAP] == usual[SOFT_CAP]]
     nearest = min(wanted, key=lambda config: attention_fit.distance(cores, config))
-    second = _judged(work, formula, nearest, grid, function)
+    second = judged(work, formula, nearest, grid, function)
     return second if second.noise.is_rounding else min(first, second, key=lambda one: one.noise.rms)
 
 
-def _judged(work: Work, formula: Formula, config: Mapping[str, float], grid: str, function: str) -> Plausible:
+def judged(work: Work, formula: Formula, config: Mapping[str, float], grid: str, function: str) -> Plausible:
+    """What is left with some constants."""
     sums, along, against = Sums(work.output.rows, work.output.columns), 0.0, 0.0
     for block in blocks(work, formula, config, grid):
         core = attention_fit.core_of(block, function)

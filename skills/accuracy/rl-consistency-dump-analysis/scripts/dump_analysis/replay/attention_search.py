@@ -215,11 +215,12 @@ def _scaled(known: Config, pairs: int) -> Config | None:
 
 def _starts(work: Work, stated: Config, hints: Sequence[Config]) -> list[Config]:
     """The usual constants, those of the other side, and those of other layers."""
-    usual = _usual_attention(work, stated)
+    usual = usual_attention(work, stated)
     return _distinct([usual, *({**usual, **{name: hint[name] for name in usual if name in hint}} for hint in hints)])
 
 
-def _usual_attention(work: Work, stated: Config) -> Config:
+def usual_attention(work: Work, stated: Config) -> Config:
+    """What is stated, and where nothing is one over the root of the heads' width, no window and no cap."""
     assert work.heads is not None
     scale = stated.get(SCALE, work.heads.width**-0.5)
     return {SCALE: scale, WINDOW: stated.get(WINDOW, NONE), SOFT_CAP: stated.get(SOFT_CAP, NONE)}

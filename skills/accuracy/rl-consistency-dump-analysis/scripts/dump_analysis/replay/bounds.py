@@ -34,6 +34,12 @@ def error_of_sums(count: int, sums: Array, squares: Array) -> Array:
     return found
 
 
+def of_terms(bound: Array, count: int) -> Array:
+    """From the bound of sums of ``count`` terms the root of y^2 + q, of which it is made."""
+    found: Array = bound / (_SUM_DEVIATIONS * FLOAT32_ROUNDOFF * count**0.5)
+    return found
+
+
 def _squares(left: Array, right: Array) -> Array:
     """Sums over K of (left right)^2, in float32 for speed (no terms cancel); rows are scaled, so that squares stay in its range."""
     (one, one_scale), (two, two_scale) = _scaled(left), _scaled(right)

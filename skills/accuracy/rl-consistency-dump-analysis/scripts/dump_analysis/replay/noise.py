@@ -15,6 +15,7 @@ from dump_analysis.floats import Array
 
 _RMS, _GAIN, _LINE, _LARGEST = 1.3, 6.0, 3.0, 8.0
 _CHANCE = 4.0  # deviations by which the mean square of a line of few elements may lie above its limit
+MOST_OF_A_KERNEL = 4.0  # root mean square of z; a cache of 8 bits leaves more
 GROSS = 3.0  # times the usual root mean square, from which a module does not err as its kernel does elsewhere
 
 
@@ -29,9 +30,14 @@ class Noise(NamedTuple):
     largest: float
 
     @property
+    def is_even(self) -> bool:
+        """Whether no gain is seen, and no token or column that errs more than others."""
+        return abs(self.gain) < _GAIN and self.token < 1 and self.column < 1
+
+    @property
     def is_rounding(self) -> bool:
         """Whether nothing but rounding is seen."""
-        return self.rms < _RMS and abs(self.gain) < _GAIN and self.token < 1 and self.column < 1 and self.largest < _LARGEST
+        return self.is_even and self.rms < _RMS and self.largest < _LARGEST
 
 
 class Sums:

@@ -29,13 +29,26 @@ class Constant(NamedTuple):
         return low <= value <= high
 
 
+class Kernel(NamedTuple):
+    """How a module errs that no variant explains: how many times the bound it needs, how many the others of its kind need (the median),
+    and the gain of its record against the truth. ``errs_as_kernels``: by no more than one may that rounds inside, and no factor explains
+    it. ``stands_out``: it errs as none of the others does.
+    """
+
+    scale: float
+    usual: float
+    gain: float
+    errs_as_kernels: bool
+    stands_out: bool = False
+
+
 class Replayed(NamedTuple):
     """What recomputing showed. ``best``: the nearest trial; ``holding``: names of the variants that explain the record.
 
     ``contradicted``: constants that were stated and with which the record does not follow; ``where``: elements that nothing explains.
     ``noise``: what is left of an operator whose kernels are many, against the noise of rounding. ``shift``: of the rows of a head from
     which logits follow that nothing else explains. ``read_in``: groups in which q, k and v were read, 0: three blocks, though their
-    rows lie otherwise.
+    rows lie otherwise. ``kernel``: how it errs beside others of its kind, where no variant explains it.
     """
 
     work: Work
@@ -49,6 +62,7 @@ class Replayed(NamedTuple):
     noise: Noise | None = None
     shift: Shift | None = None
     read_in: int | None = None
+    kernel: Kernel | None = None
 
     @property
     def explained(self) -> bool:

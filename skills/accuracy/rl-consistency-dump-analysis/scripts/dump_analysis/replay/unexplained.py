@@ -16,6 +16,8 @@ def unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
         return True
     if one.best.explains or one.shift is not None:
         return False
+    if one.kernel is not None and (one.kernel.stands_out or (one.kernel.errs_as_kernels and not _in_one_place(one))):
+        return not one.kernel.stands_out
     usual = norms.noises.get(one.best.trial.formula.operator)
     if usual is not None and (one.noise is None or one.noise.rms < GROSS * usual):
         return True
@@ -25,6 +27,11 @@ def unknown_kernel(one: Replayed, norms: Norms, *, single: bool) -> bool:
         return True
     vouched = any(kind in norms.vouched for kind in kinds)
     return single and not _in_one_place(one) and not (vouched and _is_nearly_right(one))
+
+
+def errs_as_others(one: Replayed) -> bool:
+    """Whether a module that nothing explains computes its function all the same, but for what all modules of its kind err by."""
+    return one.kernel is not None and one.kernel.errs_as_kernels and not one.kernel.stands_out
 
 
 def _is_nearly_right(one: Replayed) -> bool:
@@ -57,14 +64,33 @@ def told(label: str, one: Replayed) -> tuple[Worded, ...]:
         "replay_unexplained", side=label, unexplained=best.outside, of=best.of, operator=best.trial.formula.operator,
         variant=best.trial.variant.name,
     )  # fmt: skip
+    return first, *_beside_others(label, one), *_only_in(label, one)
+
+
+def _only_in(label: str, one: Replayed) -> tuple[Worded, ...]:
+    """The few tokens or columns that hold what nothing explains."""
     if one.where is None:
-        return (first,)
+        return ()
     tokens, columns = one.where.tokens, one.where.columns
     if len(tokens) < one.where.of_tokens and len(tokens) <= _FEW:
-        return first, word("replay_only_tokens", side=label, tokens=list(tokens), of=one.where.of_tokens)
+        return (word("replay_only_tokens", side=label, tokens=list(tokens), of=one.where.of_tokens),)
     if len(columns) < one.where.of_columns and len(columns) <= _FEW:
-        return first, word("replay_only_columns", side=label, columns=list(columns), of=one.where.of_columns)
-    return (first,)
+        return (word("replay_only_columns", side=label, columns=list(columns), of=one.where.of_columns),)
+    return ()
+
+
+def _beside_others(label: str, one: Replayed) -> tuple[Worded, ...]:
+    """How a module errs beside others of its kind, which no variant explains either."""
+    if one.kernel is None:
+        return ()
+    operator = one.best.trial.formula.operator
+    scale, usual, gain = (float(f"{value:.3g}") for value in (one.kernel.scale, one.kernel.usual, one.kernel.gain - 1))
+    if one.noise is not None:
+        if not one.kernel.stands_out:
+            return ()
+        return (word("replay_noise_stands_out", side=label, operator=operator, rms=scale, usual=usual),)
+    kind = "replay_stands_out" if one.kernel.stands_out else "replay_within_bound"
+    return (word(kind, side=label, operator=operator, scale=scale, usual=usual, gain=gain),)
 
 
 def would_decide(label: str, one: Replayed) -> Worded:

@@ -46,7 +46,7 @@ def _noises(replays: Sequence[Replayed]) -> dict[str, float]:
     """The median root mean square of what operators leave whose kernel is not in the list."""
     found: dict[str, list[float]] = {}
     for one in replays:
-        if one.plausible and one.noise is not None:
+        if one.plausible and one.noise is not None and one.kernel is None:
             found.setdefault(one.best.trial.formula.operator, []).append(one.noise.rms)
     return {operator: statistics.median(each) for operator, each in found.items()}
 

@@ -97,10 +97,32 @@ def _not_replayed(both: Mapping[SideName, Replayed | Unreplayed]) -> Judged:
 def _replayed(both: _Both, weights: Sequence[Weight], norms: Mapping[str, Norms], *, single: bool) -> Judged:
     off = {label: one for label, one in both.items() if not one.follows}
     unknown = [label for label, one in off.items() if unexplained.unknown_kernel(one, norms[label], single=single)]
+    deviates = {label: one for label, one in off.items() if label not in unknown}
+    if len(unknown) == len(deviates) == 1 and unexplained.errs_as_others(off[unknown[0]]):
+        return _off(deviates)
+    beside = _beside_unknown(both, unknown, norms) if unknown else None
+    if beside is not None:
+        return beside
     if unknown or (len(off) == 2 and not all(one.best.explains for one in off.values())):  # two named mistakes are known
         told = tuple(said for label, one in off.items() for said in unexplained.told(label, one))
         return Judged("unknown", "unknown", told, tuple(unexplained.would_decide(label, one) for label, one in off.items()))
     return _off(off) if off else _both_follow(both, norms, weights)
+
+
+def _beside_unknown(both: _Both, unknown: Sequence[SideName], norms: Mapping[str, Norms]) -> Judged | None:
+    """Constants that are known although a kernel is not: of what comes before it, and of the other side, which follows from its own."""
+    apart = _constants_apart(both, norms)
+    if apart is not None or len(unknown) > 1 or not unexplained.errs_as_others(both[unknown[0]]):
+        return apart
+    side = _other(unknown[0])
+    if not both[side].follows:
+        return None
+    for name, constant in sorted(both[side].constants.items()):
+        why = _stray(name, constant, norms[side], both[side], side)
+        if why is not None:
+            told = word("replay_constant_alone", side=side, name=_called(name), value=_short(constant))
+            return Judged("logic", side, (told, why), ())
+    return None
 
 
 def _off(off: _Both) -> Judged:
@@ -215,6 +237,11 @@ def _function_told(one: Replayed, variant: str) -> str:
 def _noise(label: str, one: Replayed) -> Worded:
     noise = one.noise
     assert noise is not None
+    if one.kernel is not None:
+        return word(
+            "replay_bound", side=label, operator=one.best.trial.formula.operator, scale=float(f"{one.kernel.scale:.3g}"),
+            usual=float(f"{one.kernel.usual:.3g}"), rms=round(noise.rms, 2), gain=round(noise.gain, 1),
+        )  # fmt: skip
     return word("replay_noise", side=label, operator=one.best.trial.formula.operator, rms=round(noise.rms, 2), gain=round(noise.gain, 1))
 
 

@@ -13,7 +13,7 @@ from dump_analysis.artefacts.replay_results import Basis, Calibration, ConfigVal
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of, place_of
 from dump_analysis.pairs import keep_freed_memory
-from dump_analysis.replay import attention_work, conventions, norm_chain, places, search, verdict, weights_compared
+from dump_analysis.replay import attention_work, calibration, conventions, norm_chain, places, search, verdict, weights_compared
 from dump_analysis.replay.assembled import Whole, whole_pair
 from dump_analysis.replay.attention_side import replay_attentions, values_of
 from dump_analysis.replay.between import inputs_of, with_inputs
@@ -72,6 +72,7 @@ def replay_pair(
         before[place_of(row.boundary)] = {label: values_of(side) for label, side in made.sides.items()}
         found.append(made)
         advance()
+    found = _calibrated(found, stated)
     inputs = inputs_of(pair, [(one.row, one.sides) for one in found], stated)
     replayed = {label: [side for one in found if isinstance(side := one.sides[label], Replayed)] for label in _SIDES}
     norms = {label: norms_of(sides, stated.get(label, {})) for label, sides in replayed.items()}
@@ -86,6 +87,14 @@ def replay_pair(
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
     modules = _without_behind_bias(modules)
     return Replay(with_inputs(modules, inputs), [one.result for one in weights], calibration, inputs.edges.edges, inputs.untraced)
+
+
+def _calibrated(found: Sequence[_Pair], stated: Stated) -> list[_Pair]:
+    sides = {}
+    for label in _SIDES:
+        recorded = [calibration.Recorded(one.row.boundary, one.sides[label], one.files) for one in found]
+        sides[label] = calibration.calibrated(recorded, stated.get(label, {}))
+    return [one._replace(sides={label: sides[label][at] for label in _SIDES}) for at, one in enumerate(found)]
 
 
 def _without_behind_bias(modules: Sequence[ModuleReplay]) -> list[ModuleReplay]:
@@ -186,7 +195,7 @@ def _written(one: Replayed | Unreplayed, name: str, recorded: Mapping[str, str])
 
 def _basis(one: Replayed) -> Basis | None:
     if one.plausible:
-        return "noise_model"
+        return "bound" if one.kernel is not None else "noise_model"
     return "variant" if one.best.explains else None
 
 
@@ -216,6 +225,8 @@ def _calibration(sides: Sequence[Replayed | Unreplayed]) -> dict[str, Calibratio
         if isinstance(one, Replayed):
             found.setdefault(one.best.trial.formula.operator, []).append(one)
     return {
-        operator: Calibration(len(ones), sum(one.best.of for one in ones), sum(one.best.outside for one in ones), None)
+        operator: Calibration(
+            len(ones), sum(one.best.of for one in ones), sum(one.best.outside for one in ones), calibration.scale_of(ones)
+        )
         for operator, ones in found.items()
     }

@@ -162,10 +162,6 @@ REPLAYING: dict[str, tuple[str, str]] = {
         "{side} was recomputed with the other side's weights: it computes otherwise, or its own weights are others",
         "{side} 是用另一侧的权重重算的：要么计算不同，要么它自己的权重不同",
     ),
-    "replay_kernel": (
-        "the rounding points of {operator} on {side}: no variant that is known fits; a kernel that is not in the list is no fault",
-        "{side} 上 {operator} 的舍入点：已知变体都不相符；内核不在清单中不等于故障",
-    ),
     "replay_constants": (
         "{name} is {train} on train and {infer} on infer, each by what it computed",
         "{name}：由各自的计算结果可知 train 为 {train}，infer 为 {infer}",
