@@ -103,6 +103,8 @@ def card(finding: Finding, evidence: Evidence, every_layer: Sequence[int], voice
 def _side(finding: Finding, voice: Voice) -> str:
     if finding.side == "both":
         return voice.say(word("side_both"))
+    if finding.character == "unknown" and finding.side == "unknown":
+        return voice.say(word("side_unknown"))
     if finding.side == "unknown":
         return voice.say(word("side_not_decided"))
     return voice.say(word("side_proven", side=side_name(finding.side, voice)))
