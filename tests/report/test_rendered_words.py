@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from dump_analysis import words
 from dump_analysis.artefacts.common import Worded
@@ -113,8 +114,33 @@ def test_sections_without_data_are_left_out_and_said(tmp_path: Path) -> None:
 def test_an_ineffective_round_concludes_nothing(tmp_path: Path) -> None:
     text = CASES["one_fault"]().rendered(tmp_path, "en").markdown
     rounds = text.split("## How was it confirmed?")[1].split("## ")[0]
-    assert "- 1 **Equal inputs behind `layers.1.resid_mlp`**. ✓ Override proven" in rounds
-    assert re.search(r"- 2 .*× Did not take effect; nothing was concluded", rounds)
+    assert re.search(
+        r"- \*\*1 Equal inputs behind `layers.1.resid_mlp`\*\*\n  - ✓ Override proven: `layers.1.resid_mlp` is EXACT\n", rounds
+    )
+    assert re.search(r"- \*\*2 Inputs overridden\*\*\n  - × Did not take effect; nothing was concluded\n", rounds)
+
+
+def test_rounds_are_told_from_the_conclusion_where_their_results_are_elsewhere(tmp_path: Path) -> None:
+    """And what a round contradicts is told with both readings."""
+    made = CASES["one_fault"]()
+    made.rounds[0]["contradicted"] = [
+        {"finding": "F2", "boundary": "layers.2.q.out", "replay": word("order_same", n=3), "round": word("sum_nothing")},
+        {"finding": None, "boundary": "layers.2.k.out", "replay": "replay text", "round": "round text"},
+    ]
+    made.rounds[0] = msgspec.to_builtins(made.rounds[0])
+    short = {"kind": "cut", "target_side": "infer", "isolated": "layers.0.resid_mlp", "why_not": None, "stop": "continue"}
+    made.told["rounds"] = [
+        {"round": 1, "effective": True, "differ": ["logits"], "contradicted": [], **short},
+        {"round": 3, "effective": True, "differ": ["layers.1.q.out", "logits"], "contradicted": [], **short},
+        {"round": 4, "effective": None, "differ": [], "contradicted": [], **short},
+    ]
+    text = made.rendered(tmp_path, "en").markdown
+    rounds = text.split("## How was it confirmed?")[1].split("## ")[0]
+    assert "F2 at `layers.2.q.out` is contradicted: replay says all 3 modules are rounded at the same points" in rounds
+    assert "replay says replay text; the round says round text" in rounds
+    assert "- **3 Equal inputs behind `layers.0.resid_mlp`: infer ← train**" in rounds
+    assert "Behind it these differ: `layers.1.q.out`, logits." in rounds
+    assert "Planned; not run yet" in rounds
 
 
 def test_layers_that_are_alike_are_folded_on_a_phone(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def _sides(source: ReportSource, inputs: list[Input], voice: Voice) -> tuple[tup
         (word("in_side"), side_name("train", voice), side_name("infer", voice)),
         (word("in_backend"), _stated(scope.training_backend, voice), _stated(scope.inference_backend, voice)),
         (word("in_versions"), _versions(sides.train, voice), _versions(sides.infer, voice)),
-        (word("in_layout"), _layout(scope.topology.train), _layout(scope.topology.infer)),
+        (word("in_layout"), _layout(scope.topology.train, voice), _layout(scope.topology.infer, voice)),
         (word("in_dump"), sides.train.digest[:12], sides.infer.digest[:12]),
         (word("in_step"), steps[0], steps[1]),
     ]
@@ -85,8 +85,12 @@ def _versions(side: ProvenanceSide, voice: Voice) -> str:
     return voice.say(voice.join(told)) if told else voice.say(word("in_none"))
 
 
-def _layout(layout: Layout) -> str:
-    return " · ".join(f"{name.upper()} {getattr(layout, name)}" for name in layout.__struct_fields__)
+def _layout(layout: Layout, voice: Voice) -> str:
+    """The sizes that are known; one word where none is."""
+    known = [f"{name.upper()} {size}" for name in layout.__struct_fields__ if (size := getattr(layout, name)) != "unknown"]
+    unknown = [name.upper() for name in layout.__struct_fields__ if getattr(layout, name) == "unknown"]
+    left = [f"{voice.join(unknown)} {voice.say(word('in_unknown'))}"] if unknown and known else []
+    return " · ".join([*known, *left]) or voice.say(word("in_unknown"))
 
 
 def _facts(source: ReportSource, evidence: Evidence, voice: Voice) -> tuple[tuple[str, str], ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msprobe_files.errors import DumpError
 
 from dump_analysis.artefacts import io, semantic_mapping
@@ -57,7 +58,7 @@ def read(folder: Path, names: Sequence[str]) -> Evidence:
     results, _ = io.read(folder / RESULTS, BoundaryResults)
     replay = io.read(folder / REPLAY, ReplayResults)[0] if REPLAY in listed and (folder / REPLAY).is_file() else None
     mapping = semantic_mapping.read(folder / MAPPING) if MAPPING in listed and (folder / MAPPING).is_file() else None
-    rounds = _rounds(folder, listed)
+    rounds = {**_summaries(conclusion), **_rounds(folder, listed)}
     instructions = {number: found for number in rounds if (found := _instruction(folder / f"round{number}")) is not None}
     return Evidence(conclusion, results, replay, mapping, [rounds[number] for number in sorted(rounds)], instructions)
 
@@ -73,6 +74,16 @@ def _rounds(folder: Path, listed: set[str]) -> dict[int, dict[str, Any]]:
                 f"Cannot use {path.name} of {path.parent.name}: expected schema round_result/1 with its round. Hand the right file."
             )
         found[value["round"]] = value
+    return found
+
+
+def _summaries(conclusion: Conclusion) -> dict[int, dict[str, Any]]:
+    """Rounds as the conclusion tells them in short, in the form of their results: what is not told there is empty."""
+    found: dict[int, dict[str, Any]] = {}
+    for one in msgspec.to_builtins(conclusion.rounds):
+        if isinstance(one, dict) and isinstance(one.get("round"), int):
+            isolated = {"boundary": one["isolated"], "status": None} if isinstance(one.get("isolated"), str) else one.get("isolated")
+            found[one["round"]] = {**one, "isolated": isolated}
     return found
 
 

@@ -3,7 +3,7 @@
 from dump_analysis.report.evidence import Evidence
 from dump_analysis.report.layers import layers_of, lives, strip_of
 from dump_analysis.report.lead import Lead, lead
-from dump_analysis.report.said import Voice, count
+from dump_analysis.report.said import Voice, count, short
 from dump_analysis.report.states import cells
 from dump_analysis.wording import Language, word
 
@@ -26,11 +26,13 @@ def glyph_strip(evidence: Evidence, language: Language) -> list[str]:
         return []
     step = -(-len(layers) // _WIDEST)
     shown = [layers[at : at + step] for at in range(0, len(layers), step)]
-    lines = []
+    outside, lines = voice.say(word("where_outside_layers")), []
     for life in found[:_ROWS]:
         folded = life._replace(layers=tuple(part[0] for part in shown if set(part) & set(life.layers)))
         drawn = strip_of(folded, [part[0] for part in shown])
-        lines.append(f"{life.finding:<4} {drawn or voice.say(word('where_outside_layers'))}  {life.label}")
+        lines.append(f"{short(life.finding, 6):<4} {drawn or outside:<{len(shown)}}  {life.label}".rstrip())
     if len(found) > _ROWS:
         lines.append(voice.say(word("where_more_findings", m=count(len(found) - _ROWS))))
-    return [voice.say(word("strip_of_layers", first=layers[0], last=layers[-1], step=step)), *lines]
+    legend = {"first": layers[0], "last": layers[-1]}
+    head = word("strip_of_layers", **legend) if step == 1 else word("strip_folded", step=step, **legend)
+    return [voice.say(head), *lines]

@@ -31,6 +31,7 @@ _TILES = {
     "not_run": "M14 24h20",
 }
 _ICONS = {"cause": "f", "rounding": "r", "excluded": "no", "open": "o"}
+_FEW_LIMITS = 6  # more than these stand behind a line that counts them: most repeat what the section says above
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -73,12 +74,17 @@ def _context(view: View, voice: Voice, script: str) -> dict[str, Any]:
         "chips": [(state.value, numbers[state]) for state in _CHIPS if numbers[state] or state is not State.OPEN],
         "columns": _columns(words),
         "files": [*view.inputs.dumps, *view.inputs.files],
+        "folded": voice.say(word("open_limits_folded", n=count(limits))) if (limits := _limits(view)) > _FEW_LIMITS else "",
         "print_note": voice.say(word("filter_print", n=count(total))),
         "rows": Markup(island(view, voice)),
     }
 
 
 _CHIPS = (State.FAULT, State.OPEN, State.ROUNDING, State.CARRIED, State.EXACT, State.UNCOMPARED)
+
+
+def _limits(view: View) -> int:
+    return len(view.limitations) + len(view.open.notes)
 
 
 def _charts(view: View, voice: Voice) -> dict[str, Markup]:

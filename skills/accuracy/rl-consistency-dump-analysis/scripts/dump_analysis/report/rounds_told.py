@@ -49,12 +49,14 @@ def _round(result: dict[str, Any], evidence: Evidence, voice: Voice) -> Round:
     instruction = evidence.instructions.get(number, {})
     reason = _worded(instruction.get("reason"))
     title, question = _override(result, instruction, voice), voice.say(reason) if reason is not None else ""
-    if not result.get("effective"):
+    if result.get("effective") is None:
+        return Round(number, title, question, None, "", voice.say(word("round_planned")))
+    if not result["effective"]:
         why = _worded(result.get("why_not"))
         told = word("round_why_not", why=voice.say(why)) if why is not None else word("round_ineffective")
         return Round(number, title, question, False, "", voice.say(told))
     isolated = result.get("isolated")
-    if isinstance(isolated, dict):
+    if isinstance(isolated, dict) and isolated.get("status"):
         proof = word("round_proof", boundary=isolated.get("boundary"), status=isolated.get("status"))
     else:
         proof = word("round_effective")
@@ -63,9 +65,10 @@ def _round(result: dict[str, Any], evidence: Evidence, voice: Voice) -> Round:
 
 def _override(result: dict[str, Any], instruction: dict[str, Any], voice: Voice) -> str:
     isolated = result.get("isolated") or instruction.get("isolate_boundary")
-    source, target = instruction.get("source_side"), instruction.get("target_side")
+    target = instruction.get("target_side") or result.get("target_side")
+    source = instruction.get("source_side") or {"train": "infer", "infer": "train"}.get(str(target))
     if not isinstance(isolated, dict):
-        forced = instruction.get("kind") == "forced" or result.get("local")
+        forced = "forced" in (instruction.get("kind"), result.get("kind")) or result.get("local")
         return voice.say(word("round_override_all") if forced else word("round_override_some"))
     if source in ("train", "infer") and target in ("train", "infer"):
         sides = {"source": side_name(source, voice), "target": side_name(target, voice)}
@@ -81,14 +84,28 @@ def _results(result: dict[str, Any], voice: Voice) -> list[str]:
         told.append(word("round_downstream", **_counted(downstream)))
     if local:
         told.append(word("round_local", **_counted(local)))
+    if result.get("differ") and not downstream and not local:
+        told.append(word("round_differ", names=result["differ"]))
     if result.get("confirmed"):
         told.append(word("round_confirmed", ids=voice.join(result["confirmed"])))
     if result.get("contradicted"):
-        told.append(word("round_contradicted", ids=voice.join(result["contradicted"])))
+        told += [_contradiction(one) for one in result["contradicted"]]
     following = result.get("next")
     if isinstance(following, dict) and result.get("stop") == "continue":
         told.append(word("round_next", boundary=following.get("boundary")))
     return [voice.say(sentence) for sentence in told]
+
+
+def _contradiction(one: Any) -> Worded:
+    """A finding that the round does not bear out, by its number, or with what replay and the round say of it."""
+    told = _worded(one)
+    if told is not None:
+        return word("round_contradicted", ids=told)
+    named = one.get("finding") or one.get("boundary")
+    replay, seen = _worded(one.get("replay")), _worded(one.get("round"))
+    if replay is None or seen is None:
+        return word("round_contradicted", ids=named)
+    return word("round_disagrees", id=named, boundary=one.get("boundary"), replay=replay, round=seen)
 
 
 def _counted(rows: list[dict[str, Any]]) -> dict[str, str]:
@@ -103,6 +120,7 @@ def _last(result: dict[str, Any]) -> Worded:
     told = {
         "all_exact": word("rounds_all_exact"),
         "only_rounding": word("rounds_only_rounding"),
+        "all_listed": word("rounds_all_listed"),
         "evidence_missing": word("rounds_lacking"),
     }
     return told.get(str(result.get("stop")), word("rounds_open"))

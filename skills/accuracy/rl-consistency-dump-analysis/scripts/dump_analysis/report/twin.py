@@ -146,10 +146,9 @@ class _Twin:
         steps, answer = self.view.rounds
         lines = [*self.head("rounds", answer), ""]
         for step in steps:
-            proof = f" ✓ {self.prose(step.proof)}." if step.proof else ""
-            question = f" {self.prose(step.question)}." if step.question else ""
-            failed = "× " if step.worked is False else ""
-            lines.append(f"- {step.number} **{self.prose(step.title)}**.{question}{proof} {failed}{self.prose(step.result)}")
+            lines.append(f"- **{step.number} {self.prose(step.title)}**")
+            signs = ((step.question, ""), (step.proof, "✓ "), (step.result, "× " if step.worked is False else ""))
+            lines += [f"  - {sign}{self.prose(text)}" for text, sign in signs if text]
         return lines if steps else lines[:-1]
 
     def table(self) -> list[str]:

@@ -65,6 +65,10 @@ REPORT_INPUTS: dict[str, tuple[str, str]] = {
     ),
     # --- terminal and Markdown ---
     "strip_of_layers": (
+        "layers {first} to {last}: ■ fault, ● rounding, ◐ not decided",
+        "第 {first} 至 {last} 层：■ 故障，● 舍入，◐ 未定",
+    ),
+    "strip_folded": (
         "layers {first} to {last}, {step} a column: ■ fault, ● rounding, ◐ not decided",
         "第 {first} 至 {last} 层，每列 {step} 层：■ 故障，● 舍入，◐ 未定",
     ),
