@@ -234,7 +234,10 @@ def test_same_input_same_bytes(clean: Sample, tmp_path: Path) -> None:
         run_command("diagnose.py", "--train", train, "--infer", infer, "--mapping", clean.mapping, "--output-dir", home / "out")
         written.append({path.name: path.read_bytes() for path in sorted((home / "out").iterdir())})
     assert written[0] == written[1]
-    assert sorted(written[0]) == ["boundary_results.json", "conclusion.json", "probe.json", "replay_results.json", "semantic_mapping.json"]
+    assert sorted(written[0]) == [
+        "alignment_report.html", "alignment_report.md", "boundary_results.json", "conclusion.json", "probe.json", "replay_results.json",
+        "report_source.json", "semantic_mapping.json",
+    ]  # fmt: skip
     assert not any(str(tmp_path).encode() in data for data in written[0].values())
 
 
@@ -257,7 +260,7 @@ def test_a_kill_leaves_no_half_file(clean: Sample, tmp_path: Path) -> None:
         time.sleep(took * (moment + 1) / 13)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        for path in out.glob("*.json"):
+        for path in out.glob("[!.]*"):
             assert path.read_bytes() == (tmp_path / "whole" / path.name).read_bytes()
 
 

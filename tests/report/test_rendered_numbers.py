@@ -47,6 +47,16 @@ def test_a_share_is_never_all_or_nothing_by_rounding() -> None:
     assert share(1, 10**6) == "< 0.01 %"
 
 
+def test_a_direction_is_one_sided_only_where_all_go_one_way(tmp_path: Path) -> None:
+    """518 to 1 is not 100 : 0, for one-sided means that no rounding made it."""
+    made = CASES["rounding"]()
+    size = {"unequal": 519, "of": 1000, "ulp_max": 2, "smaller": 518, "larger": 1, "unexplained": 0}
+    made.told["findings"][0]["size"] = size
+    assert "| 99 : 1 |" in made.rendered(tmp_path / "near", "en").markdown
+    made.told["findings"][0]["size"] = {**size, "smaller": 519, "larger": 0}
+    assert "| 100 : 0 |" in made.rendered(tmp_path / "all", "en").markdown
+
+
 def test_layers_are_said_in_stretches() -> None:
     assert ranges([2, 0, 1, 7]) == "0–2, 7"
     assert ranges(list(range(0, 40, 2))) == "0, 2, 4, 6, 8, …, 38"

@@ -103,6 +103,8 @@ def card(finding: Finding, evidence: Evidence, every_layer: Sequence[int], voice
 def _side(finding: Finding, voice: Voice) -> str:
     if finding.side == "both":
         return voice.say(word("side_both"))
+    if finding.character == "unknown" and finding.side == "unknown":
+        return voice.say(word("side_unknown"))
     if finding.side == "unknown":
         return voice.say(word("side_not_decided"))
     return voice.say(word("side_proven", side=side_name(finding.side, voice)))
@@ -217,8 +219,7 @@ def rounding_row(finding: Finding, evidence: Evidence, voice: Voice) -> Rounding
     """A rounding point in one row."""
     of = finding.size
     unequal = "–" if not of.of or of.unequal is None else voice.say(word("share_of", share=share(of.unequal, of.of), of=count(of.of)))
-    counted = (of.smaller or 0) + (of.larger or 0)
-    smaller = round(100 * (of.smaller or 0) / counted) if counted else None
+    smaller = _per_cent(of.smaller or 0, (of.smaller or 0) + (of.larger or 0))
     modules = modules_of(finding, evidence)
     bases = list(dict.fromkeys(_basis(side, voice) for module in modules for side in (module.train, module.infer) if side.basis))
     return RoundingRow(
@@ -229,3 +230,10 @@ def rounding_row(finding: Finding, evidence: Evidence, voice: Voice) -> Rounding
         smaller,
         voice.join(bases) or "–",
     )
+
+
+def _per_cent(part: int, of: int) -> int | None:
+    """A whole number of per cent that is 0 or 100 only where nothing or all is; None of nothing."""
+    if not of:
+        return None
+    return {0: 0, of: 100}.get(part, min(99, max(1, round(100 * part / of))))

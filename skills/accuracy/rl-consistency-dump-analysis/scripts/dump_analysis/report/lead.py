@@ -52,7 +52,9 @@ def _exact(evidence: Evidence, voice: Voice) -> Lead:
     rows = evidence.results.boundaries
     compared = [row for row in rows if row.status not in GAPS]
     whole = len(compared) == len(rows)
-    if whole:
+    if evidence.conclusion.summary and evidence.conclusion.summary[0].kind.startswith("sum_digest"):
+        first = evidence.conclusion.summary[0]
+    elif whole:
         first = word("say_all_equal", n=count(len(rows)), first=rows[0].boundary, last=rows[-1].boundary)
     else:
         first = word("say_compared_equal", compared=count(len(compared)), n=count(len(rows)))
@@ -176,10 +178,12 @@ def _undecided(evidence: Evidence, voice: Voice) -> Lead:
         asked = decide(unknown[0], evidence, voice)
         third = word("say_to_decide", what=voice.join(asked[:2])) if asked else third
         second = voice.flow(voice.say(word("say_open_of", id=one.id, cause=cause_of(one, voice))) for one in unknown[:_NAMED])
+    elif not _compared(evidence)[0] and conclusion.summary:
+        return _stated(evidence, voice)
     elif at:
         compared, of = _compared(evidence)
         what = word("what_gaps", n=count(len(at))) if len(at) > 1 else word("what_gap")
-        first = word("say_gaps", m=count(of - compared), n=count(of)) if compared else word("say_not_equal_compared", n=count(of))
+        first = word("say_gaps", m=count(of - compared), n=count(of))
         named = [told for told in conclusion.would_decide if names_any(told, {gap.boundary for gap in at})]
         third = word("say_to_decide", what=voice.say(named[0])) if named else third
         second = voice.say(word("say_gap_where", where=[gap.boundary for gap in at], reason=voice.say(at[0].reason)))
@@ -187,6 +191,22 @@ def _undecided(evidence: Evidence, voice: Voice) -> Lead:
         what, first = _what_else(evidence, bool(gaps)), conclusion.summary[0] if conclusion.summary else word("say_nothing_joined")
         second = voice.say(conclusion.summary[1]) if len(conclusion.summary) > 1 else ""
     return Lead("undecided", voice.say(word("head_undecided", what=what)), (voice.say(first), second, voice.say(third)))
+
+
+def _stated(evidence: Evidence, voice: Voice) -> Lead:
+    """No tensor could be compared: what statistics say, in the conclusion's own sentences, and the dump that would decide."""
+    conclusion = evidence.conclusion
+    what = word("what_statistics") if any(row.statistics for row in evidence.results.boundaries) else _what_gaps(evidence)
+    asked = next((told for told in conclusion.would_decide if told.kind == "decide_tensors"), next(iter(conclusion.would_decide), None))
+    third = word("say_to_decide", what=voice.say(asked)) if asked is not None else word("say_compared", c="0", n=_compared(evidence)[1])
+    second = voice.say(conclusion.summary[1]) if len(conclusion.summary) > 1 else ""
+    head = voice.say(word("head_undecided", what=what))
+    return Lead("undecided", head, (voice.say(conclusion.summary[0]), second, voice.say(third)))
+
+
+def _what_gaps(evidence: Evidence) -> Worded:
+    gaps = _compared(evidence)[1] - _compared(evidence)[0]
+    return word("what_gaps", n=count(gaps)) if gaps != 1 else word("what_gap")
 
 
 def _what_else(evidence: Evidence, gaps: bool) -> Worded:

@@ -14,8 +14,8 @@ _NAMED = re.compile(
 )
 _BREAKS = re.compile(r"(?<=[._])(?=[A-Za-z0-9])")
 _LAYER = re.compile(r"^layers\.\d+\.")
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&$])")
-_LINE_START = re.compile(r"^(\s*)([-+=:#]|\d+(?=[.)](?:\s|$)))", re.MULTILINE)
+_MARKDOWN = re.compile(r"([\\`*_\[\]<|~&$])")
+_LINE_START = re.compile(r"^(\s*)([-+=:#>]|\d+(?=[.)](?:\s|$)))", re.MULTILINE)
 
 
 class Piece(NamedTuple):

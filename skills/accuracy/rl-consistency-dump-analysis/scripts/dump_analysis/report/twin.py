@@ -180,7 +180,7 @@ class _Twin:
         if v.open.decides:
             lines += ["", f"**{self.t['open_decides']}**", "", *self.bullets(v.open.decides)]
         lines += ["", f"**{self.t['open_metrics']}**", "", *self.bullets(v.open.metrics)]
-        limits = [f"- {markdown_text(short(told, 4000))}" for told in v.limitations] + self.bullets(v.open.notes)
+        limits = [f"- {self.prose(short(told, 4000))}" for told in v.limitations] + self.bullets(v.open.notes)
         return lines + (["", f"**{self.t['open_limits']}**", "", *limits] if limits else [])
 
     def inputs(self) -> list[str]:

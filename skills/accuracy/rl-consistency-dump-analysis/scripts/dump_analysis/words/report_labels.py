@@ -33,8 +33,8 @@ REPORT_LABELS: dict[str, tuple[str, str]] = {
     "page_copy": ("copy", "复制"),
     "page_lives": ("Where each finding lives", "各差异点所在层"),
     "page_tally": (
-        "{n} boundaries: where a difference is made, and where it only passes through",
-        "{n} 个边界：差异在此产生，还是仅由此经过",
+        "Boundaries, {n} in all: where a difference is made, and where it only passes through",
+        "共 {n} 个边界：差异在此产生，还是仅由此经过",
     ),
     "page_permalink": ("Link to {id}", "指向 {id} 的链接"),
     # --- states, verdicts, sides, proofs ---

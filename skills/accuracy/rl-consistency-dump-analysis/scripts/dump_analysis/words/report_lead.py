@@ -131,10 +131,6 @@ REPORT_LEAD: dict[str, tuple[str, str]] = {
     "say_to_decide": ("To decide: {what}.", "判定方法：{what}。"),
     "say_nothing_joined": ("No boundary of the two dumps could be joined.", "两侧 dump 没有可对应的边界。"),
     "say_not_pass": ("This is not a pass. Next: {command}.", "这不是“一致”。下一步：{command}。"),
-    "say_not_equal_compared": (
-        "No boundary could be compared: {n} of {n} lack evidence.",
-        "没有可比对的边界：{n}/{n} 个缺少证据。",
-    ),
     # --- what to do ---
     "do_trainer": ("Trainer", "训练侧"),
     "do_engine": ("Engine", "推理侧"),
