@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dump_analysis.artefacts import io, report_source
-from dump_analysis.artefacts.conclusion import EndToEndMetric
+from dump_analysis.artefacts.conclusion import EndToEndMetric, RoundSummary
 from dump_analysis.report import agreement, generating, rules
 from dump_analysis.report.source import axes, fill
 from laying import SAMPLES, Sample
@@ -155,19 +155,26 @@ def test_a_metric_is_zero_only_where_zero_was_measured(metric: EndToEndMetric, t
     assert axes.end_to_end(metric) == told
 
 
-ROUNDS: list[tuple[list[Any], str]] = [
+def summary(effective: bool | None, stop: str | None) -> RoundSummary:
+    return RoundSummary(round=1, kind="cut", target_side="infer", isolated=None, effective=effective, why_not=None, differ=[],
+                        contradicted=[], stop=stop)  # fmt: skip
+
+
+ROUNDS: list[tuple[list[RoundSummary], str]] = [
     ([], "not_run"),
-    ([{"round": 1, "effective": False, "downstream": [{"boundary": "logits", "status": "EXACT"}]}], "not_run"),
-    ([{"round": 1, "effective": True, "downstream": [{"boundary": "logits", "status": "EXACT"}]}], "exact"),
-    ([{"round": 1, "effective": True, "downstream": [{"status": "EXACT"}, {"status": "NOT_EXACT"}]}], "nonzero"),
-    ([{"round": 1, "effective": True, "downstream": [{"status": "EXACT"}, {"status": "evidence_missing"}]}], "evidence_missing"),
-    ([{"round": 1, "effective": True, "downstream": [{"status": "NOT_EXACT"}]}, {"round": 2, "effective": False}], "nonzero"),
-    ([{"round": 1, "effective": True, "downstream": []}], "evidence_missing"),
+    ([summary(None, None)], "not_run"),
+    ([summary(False, "evidence_missing")], "not_run"),
+    ([summary(True, "all_exact")], "exact"),
+    ([summary(True, "only_rounding")], "nonzero"),
+    ([summary(True, "continue")], "nonzero"),
+    ([summary(True, "all_listed")], "nonzero"),
+    ([summary(True, "evidence_missing")], "evidence_missing"),
+    ([summary(True, "continue"), summary(False, "evidence_missing")], "nonzero"),
 ]
 
 
 @pytest.mark.parametrize(("rounds", "status"), ROUNDS)
-def test_the_prefill_after_overriding_is_what_the_last_round_left(rounds: list[Any], status: str) -> None:
+def test_the_prefill_after_overriding_is_what_the_last_round_left(rounds: list[RoundSummary], status: str) -> None:
     assert axes.conditional(rounds) == status
 
 

@@ -87,7 +87,7 @@ def _results(result: dict[str, Any], voice: Voice) -> list[str]:
     if result.get("differ") and not downstream and not local:
         told.append(word("round_differ", names=result["differ"]))
     if result.get("confirmed"):
-        told.append(word("round_confirmed", ids=voice.join(result["confirmed"])))
+        told.append(word("round_bears_out", ids=voice.join(result["confirmed"])))
     if result.get("contradicted"):
         told += [_contradiction(one) for one in result["contradicted"]]
     following = result.get("next")
@@ -105,7 +105,7 @@ def _contradiction(one: Any) -> Worded:
     replay, seen = _worded(one.get("replay")), _worded(one.get("round"))
     if replay is None or seen is None:
         return word("round_contradicted", ids=named)
-    return word("round_disagrees", id=named, boundary=one.get("boundary"), replay=replay, round=seen)
+    return word("round_told_disagrees", id=named, boundary=one.get("boundary"), replay=replay, round=seen)
 
 
 def _counted(rows: list[dict[str, Any]]) -> dict[str, str]:

@@ -161,11 +161,11 @@ REPORT_SECTIONS: dict[str, tuple[str, str]] = {
         "Modules by themselves: {exact} exact, {rounding} rounding, {logic} a fault, {carried} carrying a difference on or not decided.",
         "各模块自身：{exact} 个逐比特相同，{rounding} 个舍入，{logic} 个故障，{carried} 个带入差异或未定。",
     ),
-    "round_confirmed": ("Confirmed: {ids}.", "确认：{ids}。"),
+    "round_bears_out": ("Confirmed: {ids}.", "确认：{ids}。"),
     "round_contradicted": ("Contradicted: {ids}.", "否定：{ids}。"),
     "round_planned": ("Planned; not run yet", "已计划，尚未执行"),
     "round_differ": ("Behind it these differ: {names}.", "其后有差异：{names}。"),
-    "round_disagrees": (
+    "round_told_disagrees": (
         "{id} at {boundary} is contradicted: replay says {replay}; the round says {round}.",
         "{boundary} 的 {id} 被否定：重算认为 {replay}；隔离轮认为 {round}。",
     ),

@@ -1,8 +1,10 @@
 """Results and verification axes of a report source: what was checked, and how it came out."""
 
+from collections.abc import Sequence
+
 from dump_analysis.artefacts.boundary_results import DIVERGED, GAPS
 from dump_analysis.artefacts.common import Worded
-from dump_analysis.artefacts.conclusion import EndToEndMetric
+from dump_analysis.artefacts.conclusion import EndToEndMetric, RoundSummary
 from dump_analysis.artefacts.report_source import (
     CheckedAxis,
     EndToEndStatus,
@@ -49,15 +51,12 @@ def end_to_end(metric: EndToEndMetric) -> tuple[EndToEndStatus, float | None]:
     return ("nonzero" if metric.mean else "zero"), metric.mean
 
 
-def conditional(rounds: list[object]) -> PrefillStatus:
+def conditional(rounds: Sequence[RoundSummary]) -> PrefillStatus:
     """What the last round that took effect left behind the overridden boundary; ``not_run`` without one."""
-    last = next((one for one in reversed(rounds) if isinstance(one, dict) and one.get("effective") is True), None)
-    if last is None:
+    stop = next((one.stop for one in reversed(rounds) if one.effective), None)
+    if stop is None:
         return "not_run"
-    statuses = [row.get("status") for row in last.get("downstream") or [] if isinstance(row, dict)]
-    if any(status in DIVERGED for status in statuses):
-        return "nonzero"
-    return "exact" if statuses and set(statuses) == {"EXACT"} else "evidence_missing"
+    return "exact" if stop == "all_exact" else "evidence_missing" if stop == "evidence_missing" else "nonzero"
 
 
 def axes(facts: Facts) -> VerificationAxes:
