@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dump_analysis.artefacts import io, report_source
 from dump_analysis.artefacts.conclusion import EndToEndMetric
-from dump_analysis.report import agreement, rules
+from dump_analysis.report import agreement, generating, rules
 from dump_analysis.report.source import axes, fill
 from laying import SAMPLES, Sample
 from running import run_command
@@ -71,6 +71,14 @@ def test_an_exact_pair_has_a_gate_whole_but_for_what_no_dump_tells(diagnosed: Ca
     assert gate.pop("real_path_activation_proved") == "unknown"
     assert gate.pop("max_abs_diff") == 0
     assert set(gate.values()) == {True}
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in SAMPLES.glob("*/pair.json")))
+def test_no_sample_gives_a_false_alarm(name: str, diagnosed: Callable[[str], Path]) -> None:
+    """Sentences, names and aggregates of real dumps, in all artefacts that a report is made from, pass the guard and the rules."""
+    found = generating.check(diagnosed(name) / "report_source.json")
+    assert [fault.line for fault in found.faults] == []
+    assert (diagnosed(name) / "alignment_report.html").is_file()
 
 
 # --- overall values ---

@@ -5,7 +5,6 @@ looks for forms finds what was pasted by mistake, and is no proof that a text is
 """
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from itertools import pairwise
@@ -90,7 +89,9 @@ def leaks(value: Any, where: str = "") -> list[Fault]:
     Where a ``where`` is given, what machines wrote is looked at: there fields called ``path`` may hold absolute paths, which no report
     shows, and a ``token_profile`` is an aggregate by contract.
     """
-    return list(_walk(value, "", where))
+    found: list[Fault] = []
+    _walk(value, (), where, found)
+    return found
 
 
 def of_text(text: str, where: str) -> list[Fault]:
@@ -99,33 +100,52 @@ def of_text(text: str, where: str) -> list[Fault]:
     return [_fault(f"line {at}", where, kind) for at, kind in found if kind is not None]
 
 
-def _walk(value: Any, path: str, where: str) -> Iterator[Fault]:
+# A place: its parent's place, and the key or number in it; put into words only where something is found.
+Place = tuple[Any, ...]
+
+
+def _walk(value: Any, place: Place, where: str, found: list[Fault]) -> None:
     if isinstance(value, str):
         kind = _kind(value)
         if kind is not None:
-            yield _fault(path, where, kind)
+            found.append(_fault(_path(place), where, kind))
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _entry(str(key), item, f"{path}.{key}" if path else str(key), where)
+            _entry(key, item, (place, key), where, found)
     elif isinstance(value, list):
         if _is_row(value):
-            yield _fault(path, where, "a row of numbers, as tensors and token ids are")
+            found.append(_fault(_path(place), where, "a row of numbers, as tensors and token ids are"))
             return
         for at, item in enumerate(value):
-            yield from _walk(item, f"{path}[{at}]", where)
+            if isinstance(item, str | dict | list):
+                _walk(item, (place, at), where, found)
 
 
-def _entry(key: str, item: Any, path: str, where: str) -> Iterator[Fault]:
+def _entry(key: str, item: Any, place: Place, where: str, found: list[Fault]) -> None:
     if where and key in ("path", "token_profile"):
         return
-    if key.lower() in _KEYS_OF_TEXT and item not in (None, "", [], {}, "unknown"):
-        yield _fault(path, where, "a prompt or the text of tokens")
-    elif (kind := _kind(key)) is not None:
-        yield _fault(path, where, kind)
-    elif isinstance(item, str) and path.endswith(f".versions.{key}") and _is_version(key, item):
+    kind = _kind(key)
+    if _holds_text(key) and item not in (None, "", [], {}, "unknown"):
+        found.append(_fault(_path(place), where, "a prompt or the text of tokens"))
+    elif kind is not None:
+        found.append(_fault(_path(place), where, kind))
+    elif isinstance(item, str) and _is_version(key, item) and _path(place).endswith(f".versions.{key}"):
         return  # four numbers that a package is said to be of
-    else:
-        yield from _walk(item, path, where)
+    elif isinstance(item, str | dict | list):
+        _walk(item, place, where, found)
+
+
+def _path(place: Place) -> str:
+    """A place as a JSON path."""
+    if not place:
+        return ""
+    parent, last = _path(place[0]), place[1]
+    return f"{parent}[{last}]" if isinstance(last, int) else f"{parent}.{last}" if parent else str(last)
+
+
+@lru_cache(maxsize=1 << 10)
+def _holds_text(key: str) -> bool:
+    return key.lower() in _KEYS_OF_TEXT
 
 
 def _fault(path: str, where: str, kind: str) -> Fault:

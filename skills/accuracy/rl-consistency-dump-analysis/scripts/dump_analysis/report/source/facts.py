@@ -61,7 +61,8 @@ def of_folder(folder: Path, language: Language) -> Facts:
     if conclusion is None:
         raise DumpError(f"Cannot fill {file_names.SOURCE}: {file_names.CONCLUSION} went away. Run conclude.py again.")
     digests = {one.label: one.digest for one in conclusion.inputs}
-    named = [NamedFile(name, io.digest_of_file(folder / name)) for name in _NAMED if (folder / name).is_file()]
+    rounds = sorted(path.relative_to(folder).as_posix() for path in folder.glob("round*/round_result.json"))
+    named = [NamedFile(name, io.digest_of_file(folder / name)) for name in (*_NAMED, *rounds) if (folder / name).is_file()]
     edited = [one.name for one in named if one.name in digests and digests[one.name] != one.digest]
     warnings += [f"{name} was edited since {file_names.CONCLUSION} was made from it; run conclude.py again" for name in edited]
     return Facts(
