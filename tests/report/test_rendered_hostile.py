@@ -191,9 +191,17 @@ def test_a_name_is_cut_in_the_middle_and_never_grows() -> None:
         made = short(text, room)
         assert len(made) <= room
         assert made == visible(text) or ("…" in made and visible(text).startswith(made.split("…")[0]))
-        assert re.fullmatch(r"[A-Za-z0-9._-]{1,80}", anchor(text))
+        assert re.fullmatch(r"[A-Za-z0-9-]{1,12}", anchor(text))
 
     judge()
+
+
+def test_findings_of_other_names_are_told_apart() -> None:
+    """Names that differ only in signs that an id cannot hold, and one that is a section's."""
+    anchors = [anchor(name) for name in ("F1", "F<", "F>", "table", "x" * 500, "x" * 501)]
+    assert anchors[0] == "F1"
+    assert len(set(anchors)) == 6
+    assert "table" not in anchors
 
 
 def test_a_large_page_is_still_whole(tmp_path: Path) -> None:

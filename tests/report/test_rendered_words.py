@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import msgspec
 import pytest
@@ -149,6 +150,17 @@ def test_layers_that_are_alike_are_folded_on_a_phone(tmp_path: Path) -> None:
     wide = page.split('<figure class="chart map">')[1].split('<div class="n">')[0]
     assert ">0–59</text>" in narrow
     assert "0–59" not in wide
+
+
+def test_a_place_of_the_map_leads_to_its_rows(tmp_path: Path) -> None:
+    """Each link's words are found in the names of just the boundaries that the row of the map stands for."""
+    case = large(3, 2)
+    page = case.rendered(tmp_path, "en").html
+    for place, found in (("q.out", 3), ("experts.*.out", 6)):
+        link = re.search(rf'href="#table\?q=([^"]*)"><text[^>]*>{re.escape(place)}</text>', page)
+        assert link is not None
+        words_ = unquote(link[1]).split()
+        assert sum(all(word_ in name for word_ in words_) for name in case.found) == found
 
 
 def test_no_kind_of_sentence_is_defined_twice() -> None:

@@ -1,5 +1,6 @@
 """Text for people turned into HTML or Markdown: every string is escaped here, names are set as code, findings linked."""
 
+import hashlib
 import re
 from collections.abc import Collection
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from dump_analysis.report.said import short, visible
 _NAMED = re.compile(
     r"(?<![\w.\-/])(?:(?P<finding>F\d{1,6})|(?P<code>--[a-z]+(?:-[a-z]+)*|[A-Za-z_]\w*(?:\.[\w*]+)+|[A-Za-z]\w*_\w+))(?![\w/])", re.ASCII
 )
+_OURS = re.compile(r"F[0-9]{1,6}")
 _BREAKS = re.compile(r"(?<=[._])(?=[A-Za-z0-9])")
 _LAYER = re.compile(r"^layers\.\d+\.")
 _MARKDOWN = re.compile(r"([\\`*_\[\]<|~&$])")
@@ -63,9 +65,11 @@ def html_code(name: str) -> Markup:
     return Markup('<code translate="no">{}</code>').format(Markup("<wbr>").join(cut))
 
 
-def anchor(name: str) -> str:
-    """An id for a link: only signs that mean nothing to HTML, URLs and CSS."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", name)[:80] or "-"
+def anchor(finding: str) -> str:
+    """The id of a finding's card or row: its own where it is one of ours; any other text is told apart by its digest."""
+    if _OURS.fullmatch(finding):
+        return finding
+    return f"f-{hashlib.sha256(finding.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
 
 
 # --- Markdown ---

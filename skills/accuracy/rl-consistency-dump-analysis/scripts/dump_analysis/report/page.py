@@ -125,11 +125,12 @@ def island(view: View, voice: Voice) -> str:
     for cell in view.table.all:
         place = places.setdefault(short(cell.place), len(places))
         row: list[Any] = [place, cell.layer, cell.state.value, _three(cell.share), _three(cell.max_abs), _three(cell.rel_l2)]
-        rows.append([*row, list(cell.findings)] if cell.findings else row)
+        rows.append([*row, [short(finding) for finding in cell.findings]] if cell.findings else row)
     words = {state.value: state_name(state, voice) for state in IN_ORDER}
     words["all"] = voice.say(word("filter_all", m="{m}", n="{n}"))
     words["found"] = voice.say(word("filter_found", m="{m}", k="{k}", n="{n}"))
-    text = json.dumps({"p": list(places), "r": rows, "w": words}, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    anchors = {short(finding): anchor(finding) for finding in sorted(view.ids) if anchor(finding) != finding}
+    text = json.dumps({"p": list(places), "r": rows, "w": words, "a": anchors}, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return "".join(_UNSAFE.get(sign, sign) for sign in text)
 
 

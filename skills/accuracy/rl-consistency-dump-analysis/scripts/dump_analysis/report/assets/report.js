@@ -29,7 +29,7 @@ function line(row){
  head.append(code);
  var state=make("td","state");state.append(icon(row.state),words[row.state]);
  var found=make("td");
- row.findings.forEach(function(name,at){var link=make("a","",name);link.href="#"+name.replace(/[^A-Za-z0-9._-]/g,"-");if(at)found.append(" ");found.append(link)});
+ row.findings.forEach(function(name,at){var link=make("a","",name);link.href="#"+(data.a[name]||name);if(at)found.append(" ");found.append(link)});
  tr.append(head,state,make("td","num opt2",number(row.figures[3],true)),make("td","num opt",number(row.figures[4])),make("td","num",number(row.figures[5])),found);
  return tr;
 }
