@@ -169,3 +169,56 @@ def test_two_forced_rounds_see_what_the_trainer_records_as_arguments_alone(proce
         seen.update(differing(result))
     assert set(seen) == {"layers.1.attn_core.out", "layers.1.resid_attn", "layers.1.act_mul.out"}
     assert found.plan("--all", "--target", "train") is None
+
+
+def test_an_override_that_stays_on_for_a_later_forward_is_not_effective(process: Loading, toys: Toys, tmp_path: Path) -> None:
+    """A forward between two windows gets the same tensors: what the second window recorded is no round of this instruction."""
+    found = analyse(process, toys, tmp_path / "again", infer=(("one_channel", 0),), replay=False)
+    assert found.plan("--target", "infer") == 1
+    found.carry_out(1, forwards=("window", "outside", "window"))
+    outcome = found.read("round1/stub_outcome.json")
+    assert outcome["effective"] is True, "the collection warns only; the judgement does not go on"
+    code, result = found.judge(1)
+    assert (code, result["effective"], result["downstream"]) == (3, False, [])
+    assert result["why_not"]["kind"] in ("why_applied_again", "why_applied_to")
+
+
+def test_a_run_that_recorded_nothing_is_not_effective(process: Loading, toys: Toys, tmp_path: Path) -> None:
+    """The window was never opened: there is a folder and no call in it."""
+    found = analyse(process, toys, tmp_path / "nothing", infer=(("one_channel", 0),), replay=False)
+    assert found.plan("--target", "infer") == 1
+    found.carry_out(1, forwards=())
+    code, result = found.judge(1)
+    assert (code, result["effective"], result["downstream"]) == (3, False, [])
+    assert result["why_not"]["kind"] in ("why_not_overridden", "why_not_verified")
+
+
+@pytest.mark.parametrize("name", ["round_plan.json", "round1/stub_instruction.json", "round1/round_result.json"])
+def test_what_a_round_writes_is_the_same_again_and_names_no_path_of_the_machine(
+    forced: tuple[Analysed, tuple[int, Any]], tmp_path: Path, name: str
+) -> None:
+    """Planned and judged again from the same files: the same bytes."""
+    found = copy_of(forced[0], tmp_path / "copy")
+    first = analysis_before_rounds(found)
+    before = (found.workdir / name).read_bytes()
+    for path in (found.train, found.infer, forced[0].workdir, found.workdir, Path.home()):
+        assert str(path).encode() not in before
+    if name == "round1/round_result.json":
+        found.judge(1)
+    else:
+        first.plan("--all")
+    again = (first if name != "round1/round_result.json" else found).workdir / name
+    if name == "round_plan.json":
+        assert json.loads(again.read_text(encoding="utf-8"))["rounds"][0]["round"] == 1
+    else:
+        assert again.read_bytes() == before
+
+
+def analysis_before_rounds(found: Analysed) -> Analysed:
+    """The same analysis as it was before any round."""
+    folder = found.workdir.parent / "before"
+    shutil.copytree(found.workdir, folder)
+    shutil.rmtree(folder / "round1")
+    before = found._replace(workdir=folder)
+    before.conclude()
+    return before
