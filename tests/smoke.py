@@ -51,6 +51,7 @@ def analysis() -> dict[str, tuple[str | Path, ...]]:
         "replay_boundaries.py": (*pair, "--mapping", mapping, "--output", WORK / "replay_results.json"),
         "conclude.py": ("--workdir", WORK),
         "make_stub_instruction.py": (*pair, "--workdir", WORK, "--all", "--despite", "weights", "inputs", "config"),
+        "measure_noise_floor.py": ("--run", infer, "--run", infer, "--output", WORK / "noise_floor.json"),
         "judge_round.py": ("--help",),  # needs a side that was dumped again: its tests run it
         "diagnose.py": (*pair, "--mapping", mapping, "--output-dir", WORK / "diagnose"),
         "check_stage.py": ("--stage", "7", "--workdir", WORK / "diagnose"),

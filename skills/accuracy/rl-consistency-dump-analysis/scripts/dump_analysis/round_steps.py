@@ -8,12 +8,12 @@ import msgspec
 from msprobe_files import task_card
 from msprobe_files.errors import DumpError
 
-from . import pipeline
+from . import pipeline, sides
 from .artefacts import io, semantic_mapping
 from .artefacts.boundary_results import BoundaryResults
 from .artefacts.common import FileDigest, SideName, Worded
 from .artefacts.conclusion import Conclusion
-from .artefacts.noise_floor import NoiseFloor
+from .artefacts.noise_floor import Method, NoiseFloor
 from .artefacts.replay_results import ReplayResults
 from .artefacts.round_plan import PlannedRound, RoundPlan
 from .artefacts.round_result import RoundResult
@@ -21,7 +21,7 @@ from .artefacts.semantic_mapping import SemanticMapping
 from .artefacts.stub_instruction import StubInstruction
 from .artefacts.stub_outcome import StubOutcome
 from .pipeline import Told
-from .rounds import again, history, judge, plan, preconditions
+from .rounds import again, floor, history, judge, plan, preconditions
 from .rounds.character import Evidence
 from .rounds.feeds import Feeds, feeds_of
 from .rounds.open_points import Ground, open_points
@@ -32,7 +32,7 @@ from .sides import Side
 from .wording import word
 
 T = TypeVar("T", bound=msgspec.Struct)
-PLAN = "round_plan.json"
+PLAN, FLOOR = "round_plan.json", "noise_floor.json"
 _SIDES: tuple[SideName, ...] = ("infer", "train")  # the engine first: it records more of what it makes as outputs
 
 
@@ -81,9 +81,9 @@ def plan_step(
 
 
 def judge_step(
-    train: Side, infer: Side, workdir: Path, number: int, dump: str | None, floor: str | None, output: Path
+    train: Side, infer: Side, workdir: Path, number: int, dump: str | None, noise: str | None, output: Path
 ) -> tuple[RoundResult, Told]:
-    """What round ``number`` has shown. ``dump``: the target dumped again, None: where the outcome says; ``floor``: a noise floor.
+    """What round ``number`` has shown. ``dump``: the target dumped again, None: where the outcome says; ``noise``: a noise floor.
 
     Raises DumpError where the round was not prepared, or what is handed does not belong together.
     """
@@ -108,9 +108,17 @@ def judge_step(
         if why is not None:
             result = judge.not_effective(made, digest, why)
         else:
-            result = judge.judge(made, digest, feeds, new, ground._replace(rounds=earlier), _evidence(ground, floor))
+            result = judge.judge(made, digest, feeds, new, ground._replace(rounds=earlier), _evidence(ground, noise))
     io.write(output, result)
     return result, Told([], warnings)
+
+
+def floor_step(runs: Sequence[str], method: Method, output: Path) -> NoiseFloor:
+    """How far runs of one side part. Raises DumpError where no sequence stands in two of them."""
+    opened = [floor.sequenced(sides.open_side("train", [path])) for path in runs]
+    found = NoiseFloor(method=method, points=floor.points(floor.copies(opened, method)), runs=len(runs))
+    io.write(output, found)
+    return found
 
 
 def _of_round(path: Path, kind: type[T], number: int) -> tuple[T, list[str]]:
@@ -119,8 +127,8 @@ def _of_round(path: Path, kind: type[T], number: int) -> tuple[T, list[str]]:
     return io.read(path, kind)
 
 
-def _evidence(ground: Ground, floor: str | None) -> Evidence:
-    points = io.read(floor, NoiseFloor)[0].points if floor is not None else []
+def _evidence(ground: Ground, noise: str | None) -> Evidence:
+    points = io.read(noise, NoiseFloor)[0].points if noise is not None else []
     modules = {one.module: one for one in ground.replay.modules} if ground.replay is not None else {}
     return Evidence(modules, ground.results, {point.boundary: point for point in points})
 

@@ -4,8 +4,6 @@ from typing import Literal
 
 import msgspec
 
-from .common import SideName
-
 Method = Literal["single_vs_stacked", "within_batch", "repeat"]
 
 
@@ -24,6 +22,5 @@ class FloorPoint(msgspec.Struct, frozen=True):
 class NoiseFloor(msgspec.Struct, frozen=True, kw_only=True):
     schema: Literal["noise_floor/1"] = "noise_floor/1"
     method: Method
-    side: SideName | None = None
     points: list[FloorPoint]
     runs: int
