@@ -81,6 +81,8 @@ sync:
 	@mkdir -p $(COLLECTOR)/scripts/msprobe_files $(COLLECTOR)/references
 	@cp $(ANALYST)/scripts/msprobe_files/*.py $(COLLECTOR)/scripts/msprobe_files/
 	@cp $(ANALYST)/references/task_card.json $(COLLECTOR)/references/task_card.json
+	@mkdir -p $(COLLECTOR)/references/templates
+	@cp $(ANALYST)/references/templates/stub_instruction.example.json $(COLLECTOR)/references/templates/
 
 clean:
 	@rm -rf .venv .venv-* .demo .smoke build *.egg-info .mypy_cache .ruff_cache .hypothesis

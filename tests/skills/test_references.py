@@ -14,7 +14,7 @@ from running import ROOT, SCRIPTS, run_command
 
 SKILL = ROOT / "skills/accuracy/rl-consistency-dump-analysis"
 TEXTS = [SKILL / "SKILL.md", *sorted((SKILL / "references").glob("*.md"))]
-MOST_LINES = {"SKILL.md": 300, "semantic-mapping.md": 150, "pitfalls.md": 120}
+MOST_LINES = {"SKILL.md": 330, "semantic-mapping.md": 150, "pitfalls.md": 120}
 
 
 def blocks(path: Path, language: str) -> list[str]:

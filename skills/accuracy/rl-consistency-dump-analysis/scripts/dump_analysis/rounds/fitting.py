@@ -88,7 +88,7 @@ def widened(operand: Operand, dtype: str) -> Operand:
 
 def zeros_like(operand: Operand) -> Operand:
     """An operand whose fill is −0.0 and whose shape is that of these sources: what is added to it keeps every bit."""
-    return Operand(operand.sources[:1], "zeros")
+    return Operand(operand.sources[:1] if operand.combine in (None, "sum") else (), "zeros")
 
 
 def _then(source: Source, op: Op) -> Source:

@@ -108,15 +108,20 @@ def points(pairs: Sequence[Copies]) -> list[FloorPoint]:
 
 
 def _rows(pair: Copies) -> Iterator[Row]:
-    """Each boundary of both runs, cut to the rows of the sequence."""
+    """Each boundary that both runs record in the same tensors, cut to the rows of the sequence."""
     others = {row.boundary: row for row in pair.right.mapping.boundaries}
     for row in pair.left.mapping.boundaries:
-        if row.boundary in INPUTS or row.boundary not in others:
+        other = others.get(row.boundary)
+        if row.boundary in INPUTS or other is None or _names(row.train) != _names(other.train):
             continue
         left = _cut(row.train, pair.left, pair.one)
-        right = _cut(others[row.boundary].train, pair.right, pair.other)
+        right = _cut(other.train, pair.right, pair.other)
         if left is not None and right is not None:
             yield msgspec.structs.replace(row, train=left, infer=right)
+
+
+def _names(operand: Operand) -> list[str]:
+    return [source.name for source in operand.sources]
 
 
 def _cut(operand: Operand, run: Sequenced, number: int) -> Operand | None:

@@ -14,7 +14,7 @@ from dump_analysis.artefacts.semantic_mapping import SemanticMapping
 from dump_analysis.pipeline import MAPPING, PROBE, RESULTS, check_consistent
 from dump_analysis.sides import EMPTY_CHECKS, Side
 
-from . import concluded, recomputed, scope
+from . import concluded, isolated, recomputed, scope
 from .workdir import CARD, LABELS, Missing, Workdir, named, says
 
 # What a probe remarks where a unit is not complete; where none of it holds, dump.json tells the order of the ends.
@@ -42,6 +42,7 @@ class Gate(NamedTuple):
     then: str
 
 
+_ROUNDS = 5
 _OF_THE_MAPPING = frozenset({"tensor_missing", "op_does_not_fit", "shapes_but_ones"})  # reasons that a change of the mapping removes
 
 
@@ -56,6 +57,7 @@ def check(stage: int, folder: Path) -> Gate:
         raise DumpError(f"Cannot check stage {stage}: there is no folder {folder}. Check --workdir, or make it and begin with stage 0.")
     work = Workdir(folder)
     gaps = [Gap(at, what, repair) for at, gate in GATES.items() if at <= stage for what, repair in gate(work)]
+    gaps += [Gap(stage, what, repair) for what, repair in isolated.asked(work)] if stage == _ROUNDS else []
     return Gate(gaps, work.warnings, gaps[0].repair.removeprefix("Run: ") if gaps else work.after(stage))
 
 
@@ -202,6 +204,7 @@ GATES: dict[int, Callable[[Workdir], Missing]] = {
     2: _mapped,
     3: _compared,
     4: recomputed.gate,
+    _ROUNDS: isolated.gate,
     6: concluded.hypotheses,
     7: concluded.gate,
 }

@@ -141,6 +141,12 @@ class Workdir:
     def replay(self) -> str:
         return f"{_call('replay_boundaries.py')} {self._pair()} --mapping {self.shown(MAPPING)} --output {self.shown(REPLAY)}"
 
+    def plan_round(self) -> str:
+        return f"{_call('make_stub_instruction.py')} {self._pair()} --workdir {shlex.quote(str(self.folder))}"
+
+    def judge(self, number: int) -> str:
+        return f"{_call('judge_round.py')} {self._pair()} --workdir {shlex.quote(str(self.folder))} --round {number}"
+
     def log(self) -> str | None:
         """The training log that the task card names, where it is there."""
         stated = self.card.get("log_location")
@@ -164,6 +170,7 @@ class Workdir:
             2: self.analyze(),
             3: self.replay(),
             4: self.conclude([]),
+            5: self.conclude([]),
             6: self.check(7),
             7: f"read {self.shown(CONCLUSION)} and answer the user",
         }[stage]

@@ -1,0 +1,112 @@
+"""The gate of stage 5, and the plan on a real pair: what adds nothing, what is refused, what an older msprobe cannot do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dump_analysis.stages import gates
+from laying import Sample
+from running import run_command
+
+PAIR = "qwen2-hf-vllm-rms_eps"
+
+
+@pytest.fixture
+def work(sample: Callable[[str], Sample], diagnosed: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A finished analysis of a real pair with one fault, and its task card."""
+    from running import SCRIPTS
+
+    folder, pair = tmp_path / "work", sample(PAIR)
+    shutil.copytree(diagnosed(PAIR), folder)
+    card = json.loads((SCRIPTS.parent / "references/task_card.json").read_text(encoding="utf-8"))
+    card["dumps"]["train"]["path"], card["dumps"]["infer"]["path"] = str(pair.train), str(pair.infer)
+    (folder / "task_card.json").write_text(json.dumps(card), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def compared(work: Path) -> Path:
+    """The same with nothing recomputed: all behind the first divergence is open."""
+    (work / "replay_results.json").unlink()
+    assert run_command("conclude.py", "--workdir", work).returncode == 0
+    return work
+
+
+def plan(sample: Callable[[str], Sample], work: Path, *more: str) -> tuple[int, str, Any]:
+    pair = sample(PAIR)
+    ran = run_command("make_stub_instruction.py", "--train", pair.train, "--infer", pair.infer, "--workdir", work, *more)
+    found = json.loads((work / "round_plan.json").read_text(encoding="utf-8")) if (work / "round_plan.json").is_file() else None
+    return ran.returncode, ran.stdout + ran.stderr, found
+
+
+def kinds(work: Path, stage: int = 5) -> list[str]:
+    return [gap.what.partition(":")[0] for gap in gates.check(stage, work).gaps if gap.what.partition(" ")[0] != "replay_results.json"]
+
+
+def test_without_a_plan_only_the_stage_itself_is_shut(work: Path) -> None:
+    """An analysis of two dumps alone has no rounds, and its conclusion is no worse for that."""
+    assert kinds(work) == ["round_plan.json is missing"]
+    assert kinds(work, 7) == []
+
+
+def test_a_round_that_was_planned_and_not_judged_shuts_the_gate(compared: Path, sample: Callable[[str], Sample]) -> None:
+    work = compared
+    code, told, found = plan(sample, work, "--all", "--despite", "config", "weights", "inputs")
+    assert code == 0, told
+    made = json.loads((work / "round1/stub_instruction.json").read_text(encoding="utf-8"))
+    assert found["rounds"][0]["round"] == made["round"] == 1
+    gaps = gates.check(5, work).gaps
+    assert [gap.what for gap in gaps if gap.stage == 5] == ["round1 is planned and not judged"]
+    assert all("judge_round.py --train" in gap.repair for gap in gaps if gap.stage == 5)
+
+
+def test_a_round_that_was_not_effective_shuts_the_gate(compared: Path, sample: Callable[[str], Sample]) -> None:
+    work = compared
+    plan(sample, work, "--all", "--despite", "config", "weights", "inputs")
+    why = {"kind": "why_not_verified", "values": {}, "text": "not verified"}
+    result = {
+        "schema": "round_result/1", "round": 1, "effective": False, "why_not": why,
+        "isolated": None, "local": [], "downstream": [], "confirmed": [], "contradicted": [], "next": None, "stop": "evidence_missing",
+    }  # fmt: skip
+    (work / "round1/round_result.json").write_text(json.dumps(result), encoding="utf-8")
+    assert kinds(work) == ["round1 was not effective"]
+
+
+def test_a_configuration_that_explains_the_difference_refuses_the_round(work: Path, sample: Callable[[str], Sample]) -> None:
+    """The engine's eps is another in every layer: that is mended first, and the next run says so."""
+    code, told, found = plan(sample, work, "--all")
+    assert (code, found) == (2, None)
+    assert told.startswith("Cannot plan a round: config is supported: ")
+    assert "--despite config" in told
+
+
+@pytest.mark.parametrize(("version", "rounds"), [("26.1.0", 0), ("26.2.0", 1)])
+def test_without_load_no_round_is_planned_and_what_stays_open_is_said(
+    compared: Path, sample: Callable[[str], Sample], version: str, rounds: int
+) -> None:
+    """msprobe before 26.2.0 ignores the load section without a word: the analysis ends with what replay proved."""
+    work, pair = compared, sample(PAIR)
+    for side in (pair.train, pair.infer):  # what tells the release by itself, so that the task card speaks
+        copied = work.parent / side.name
+        shutil.copytree(side, copied, symlinks=False)
+        for stack in copied.rglob("stack.json"):
+            stack.unlink()
+    path = work / "task_card.json"
+    card = json.loads(path.read_text(encoding="utf-8"))
+    for side in ("train", "infer"):
+        card["environments"][side]["msprobe"] = version
+    path.write_text(json.dumps(card), encoding="utf-8")
+    pair_flags = ("--train", work.parent / pair.train.name, "--infer", work.parent / pair.infer.name)
+    ran = run_command(
+        "make_stub_instruction.py", *pair_flags, "--workdir", work, "--all", "--target", "train", "--despite", "config", "weights", "inputs"
+    )
+    found = json.loads((work / "round_plan.json").read_text(encoding="utf-8"))
+    assert ran.returncode == 0, ran.stderr
+    assert bool(found["rounds"]) is bool(rounds)
+    assert ("has no load" in ran.stdout) is not bool(rounds)
+    assert (work / "round1").exists() is bool(rounds)
