@@ -27,11 +27,7 @@ FLOOR = {
     "replicas": 8, "divergence": 8, "chain": 8, "causes": 8,
     "findings": 9, "coverage": 9, "parameters": 9, "rounds": 9,
     "conclusion": 10, "report": 10,
-    "pipeline": 11,
-    "assembling": 12, "reporting": 12, "round_steps": 12,
-    "stages": 12,
-    "conclusion": 10,
-    "pipeline": 11, "assembling": 12, "round_steps": 12,
+    "pipeline": 11, "assembling": 12, "reporting": 12, "round_steps": 12,
     "stages": 13,
 }  # fmt: skip
 # The same for dump_collection; a room's words (`*_words`) stand below the table that gathers them.

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Say whether the gate of a stage is open: what is missing, and the command that repairs it (stages 0 to 4, 6 to 8)."""
-"""Say whether the gate of a stage is open: what is missing, and the command that repairs it (stages 0 to 7)."""
+"""Say whether the gate of a stage is open: what is missing, and the command that repairs it (stages 0 to 8)."""
 
 import sys
 from pathlib import Path
@@ -11,12 +10,9 @@ except ModuleNotFoundError:
     print("Cannot run: dump_analysis is not beside this script. Copy the whole skill folder.", file=sys.stderr)
     sys.exit(2)
 
-EPILOG = """reads:   task_card.json, probe.json, semantic_mapping.json, boundary_results.json, replay_results.json, conclusion.json,
-         report_source.json and the report of --workdir, as far as the stage and those before it need them, and the dumps that
-         the task card names, where they are there
 EPILOG = """reads:   task_card.json, probe.json, semantic_mapping.json, boundary_results.json, replay_results.json, round_plan.json,
-         the rounds and conclusion.json of --workdir, as far as the stage and those before it need them, and the dumps that the
-         task card names, where they are there
+         the rounds, conclusion.json, report_source.json and the report of --workdir, as far as the stage and those before it
+         need them, and the dumps that the task card names, where they are there
 writes:  nothing
 
 exit codes:
@@ -31,8 +27,7 @@ example:
 
 def main() -> int:
     parser = cli.Parser(__doc__ or "", EPILOG)
-    parser.add_argument("--stage", type=int, required=True, metavar="N", help="the stage that is done: 0, 1, 2, 3, 4, 6, 7 or 8")
-    parser.add_argument("--stage", type=int, required=True, metavar="N", help="the stage that is done: 0 to 7")
+    parser.add_argument("--stage", type=int, required=True, metavar="N", help="the stage that is done: 0 to 8")
     parser.share("workdir", "quiet")
     args = parser.parse_args()
 

@@ -14,8 +14,7 @@ from dump_analysis.artefacts.semantic_mapping import SemanticMapping
 from dump_analysis.pipeline import MAPPING, PROBE, RESULTS, check_consistent
 from dump_analysis.sides import EMPTY_CHECKS, Side
 
-from . import concluded, isolated, recomputed, scope
-from . import concluded, recomputed, reported, scope
+from . import concluded, isolated, recomputed, reported, scope
 from .workdir import CARD, LABELS, Missing, Workdir, named, says
 
 # What a probe remarks where a unit is not complete; where none of it holds, dump.json tells the order of the ends.
