@@ -119,3 +119,25 @@ def test_an_instruction_is_the_same_bytes_each_time(apart: Apart, analysed: Call
         assert apart.analysis("make_stub_instruction.py", *flags).returncode == 0
         made.append((folder / "round1/stub_instruction.json").read_bytes())
     assert made[0] == made[1]
+
+
+def test_the_example_of_both_skills_is_one_file_and_is_carried_out(apart: Apart, tmp_path: Path) -> None:
+    """It was written for the pair of a committed sample: what an agent copies must be taken as it stands."""
+    name = "references/templates/stub_instruction.example.json"
+    assert (apart.analyst / name).read_bytes() == (apart.collector / name).read_bytes()
+    pair = lay_out("qwen2-hf-vllm-rounds", tmp_path)
+    asked = json.loads((apart.collector / name).read_text())
+    dumps = {"train": pair.train, "infer": pair.infer}
+    given = [
+        "--source-dump",
+        dumps[asked["source_side"]],
+        "--target-dump",
+        dumps[asked["target_side"]],
+        "--output-dir",
+        tmp_path / "round1",
+    ]
+    ran = apart.collection("apply_stub_instruction.py", "--instruction", apart.collector / name, *given)
+    assert ran.returncode == 0, ran.stderr
+    assert "not the one that the instruction was made from" not in ran.stderr
+    outcome = json.loads((tmp_path / "round1/stub_outcome.json").read_text())
+    assert len(outcome["prepared"]) == sum(len(module["inputs"]) for module in asked["modules"])
