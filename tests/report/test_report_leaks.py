@@ -183,3 +183,17 @@ def test_a_plant_in_what_the_report_takes_from_results_is_refused(
     found = generating.generate(work / "report_source.json", tmp_path / "out", None)
     assert f"{name}: {path}" in [fault.path for fault in found.faults]
     assert not (tmp_path / "out").exists()
+
+
+def test_what_the_collection_leaves_in_a_round_is_no_leak_and_what_the_report_tells_of_it_is(
+    folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """msprobe_load.json and stub_outcome.json hold paths, and are never shown: no report would come of any round that was run."""
+    work = folder("qwen2-hf-vllm-kv_swapped")
+    (work / "round1").mkdir()
+    for name in ("msprobe_load.json", "stub_outcome.json"):
+        (work / "round1" / name).write_text(json.dumps({"dump_path": "/home/alice/work/round1/dump"}))
+    assert generating.generate(work / "report_source.json", tmp_path / "out", None).faults == []
+    (work / "round1/stub_instruction.json").write_text(json.dumps({"reason": "see /home/alice/dumps"}))
+    found = generating.generate(work / "report_source.json", tmp_path / "other", None)
+    assert [fault.path for fault in found.faults] == ["round1/stub_instruction.json: reason"]

@@ -12,6 +12,7 @@ from . import agreement, leaks, rules
 from .said import Voice
 
 PACKAGES = ("jinja2", "markdown", "markupsafe")  # what rendering needs, and nothing else here
+_OF_ROUNDS = ("round_result.json", "stub_instruction.json")  # what a report tells of a round
 
 
 class Checked(NamedTuple):
@@ -68,9 +69,13 @@ def rendered(source: ReportSource, folder: Path, language: Language | None) -> t
 
 
 def _leaks_beside(source: ReportSource, folder: Path) -> list[Fault]:
-    """What the files beside a source hold that a report may show: those it names, the results, and what rounds have left."""
+    """What the files beside a source hold that a report may show: those it names, the results, and what it tells of rounds.
+
+    What else a round's folder holds (the outcome and msprobe's configuration, which state paths) is never shown.
+    """
     names = {one.name for one in source.artifacts.files} | {file_names.CONCLUSION, file_names.RESULTS}
-    paths = {folder / name for name in names if name.endswith(".json")} | set(folder.glob("round*/*.json"))
+    of_rounds = {path for name in _OF_ROUNDS for path in folder.glob(f"round*/{name}")}
+    paths = {folder / name for name in names if name.endswith(".json")} | of_rounds
     found: list[Fault] = []
     for path in sorted(path for path in paths if path.is_file()):
         value: Any = io.load(path)
