@@ -1,5 +1,6 @@
 """What a report says and never says; each glyph stands beside its word; nothing that was found is left out."""
 
+import json
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -119,6 +120,18 @@ def test_an_ineffective_round_concludes_nothing(tmp_path: Path) -> None:
         r"- \*\*1 Equal inputs behind `layers.1.resid_mlp`\*\*\n  - ✓ Override proven: `layers.1.resid_mlp` is EXACT\n", rounds
     )
     assert re.search(r"- \*\*2 Inputs overridden\*\*\n  - × Did not take effect; nothing was concluded\n", rounds)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_rounds_have_ended_where_the_plan_after_them_is_empty(empty: bool, tmp_path: Path) -> None:
+    """The judgement names where to go on; once the plan says that nothing is added there, the report must not call it open."""
+    made = CASES["one_fault"]()
+    made.rounds = [{**made.rounds[0], "stop": "continue", "next": {"boundary": "layers.2.resid_mlp"}}]
+    (tmp_path / "round_plan.json").write_text(json.dumps({"rounds": [] if empty else [{"round": 2}]}), encoding="utf-8")
+    rounds = made.rendered(tmp_path, "en").markdown.split("## How was it confirmed?")[1].split("## ")[0]
+    assert ("no further round adds anything." in rounds) is empty
+    assert ("more is open behind `layers.2.resid_mlp`" in rounds) is not empty
+    assert ("Next: `layers.2.resid_mlp`" in rounds) is not empty
 
 
 def test_rounds_are_told_from_the_conclusion_where_their_results_are_elsewhere(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dump_analysis.artefacts.semantic_mapping import SemanticMapping
 from dump_analysis.replay.places import module_of
 
 CONCLUSION, RESULTS, REPLAY, MAPPING = "conclusion.json", "boundary_results.json", "replay_results.json", "semantic_mapping.json"
+PLAN = "round_plan.json"
 _ROUND = re.compile(r"^(?:round\d+/)?round_result\.json$")
 
 
@@ -25,6 +26,7 @@ class Evidence:
     """The artefacts of one analysis. ``replay``, ``mapping``: None where it has none.
 
     ``rounds``: round_result.json of each round; ``instructions``: stub_instruction.json by round, where the round's folder holds it.
+    ``no_more_rounds``: the last plan, round_plan.json, says that none adds anything.
     """
 
     conclusion: Conclusion
@@ -33,6 +35,7 @@ class Evidence:
     mapping: SemanticMapping | None
     rounds: list[dict[str, Any]]
     instructions: dict[int, dict[str, Any]]
+    no_more_rounds: bool = False
 
     def modules(self) -> dict[str, ModuleReplay]:
         """Recomputed module pairs by name."""
@@ -60,7 +63,8 @@ def read(folder: Path, names: Sequence[str]) -> Evidence:
     mapping = semantic_mapping.read(folder / MAPPING) if MAPPING in listed and (folder / MAPPING).is_file() else None
     rounds = {**_summaries(conclusion), **_rounds(folder, listed)}
     instructions = {number: found for number in rounds if (found := _instruction(folder / f"round{number}")) is not None}
-    return Evidence(conclusion, results, replay, mapping, [rounds[number] for number in sorted(rounds)], instructions)
+    told = [rounds[number] for number in sorted(rounds)]
+    return Evidence(conclusion, results, replay, mapping, told, instructions, _plan_is_empty(folder))
 
 
 def _rounds(folder: Path, listed: set[str]) -> dict[int, dict[str, Any]]:
@@ -85,6 +89,11 @@ def _summaries(conclusion: Conclusion) -> dict[int, dict[str, Any]]:
             isolated = {"boundary": one["isolated"], "status": None} if isinstance(one.get("isolated"), str) else one.get("isolated")
             found[one["round"]] = {**one, "isolated": isolated}
     return found
+
+
+def _plan_is_empty(folder: Path) -> bool:
+    value = io.load(folder / PLAN) if (folder / PLAN).is_file() else None
+    return isinstance(value, dict) and value.get("rounds") == []
 
 
 def _instruction(folder: Path) -> dict[str, Any] | None:

@@ -30,7 +30,7 @@ def rounds(evidence: Evidence, voice: Voice) -> tuple[list[Round], str]:
         told = word("rounds_none") if evidence.replay is not None else word("rounds_none_compared")
         return [], voice.say(told)
     steps = [_collected(evidence, voice), *(_round(result, evidence, voice) for result in evidence.rounds)]
-    last = _last(evidence.rounds[-1])
+    last = _last(evidence.rounds[-1], ended=evidence.no_more_rounds)
     told = word("rounds_counted", n=count(len(evidence.rounds)), last=last) if len(evidence.rounds) > 1 else word("rounds_one", last=last)
     return steps, voice.say(told)
 
@@ -60,7 +60,7 @@ def _round(result: dict[str, Any], evidence: Evidence, voice: Voice) -> Round:
         proof = word("round_proof", boundary=isolated.get("boundary"), status=isolated.get("status"))
     else:
         proof = word("round_effective")
-    return Round(number, title, question, True, voice.say(proof), voice.flow(_results(result, voice)))
+    return Round(number, title, question, True, voice.say(proof), voice.flow(_results(result, evidence, voice)))
 
 
 def _override(result: dict[str, Any], instruction: dict[str, Any], voice: Voice) -> str:
@@ -76,7 +76,7 @@ def _override(result: dict[str, Any], instruction: dict[str, Any], voice: Voice)
     return voice.say(word("round_override_from", boundary=isolated.get("boundary")))
 
 
-def _results(result: dict[str, Any], voice: Voice) -> list[str]:
+def _results(result: dict[str, Any], evidence: Evidence, voice: Voice) -> list[str]:
     """What differs behind the cut, or what each module makes by itself; which findings that bears out."""
     told = []
     downstream, local = result.get("downstream") or [], result.get("local") or []
@@ -91,7 +91,8 @@ def _results(result: dict[str, Any], voice: Voice) -> list[str]:
     if result.get("contradicted"):
         told += [_contradiction(one) for one in result["contradicted"]]
     following = result.get("next")
-    if isinstance(following, dict) and result.get("stop") == "continue":
+    ended = evidence.no_more_rounds and result is evidence.rounds[-1]
+    if isinstance(following, dict) and result.get("stop") == "continue" and not ended:
         told.append(word("round_next", boundary=following.get("boundary")))
     return [voice.say(sentence) for sentence in told]
 
@@ -113,8 +114,11 @@ def _counted(rows: list[dict[str, Any]]) -> dict[str, str]:
     return {name: count(of[name]) for name in ("exact", "rounding", "logic", "carried")}
 
 
-def _last(result: dict[str, Any]) -> Worded:
+def _last(result: dict[str, Any], *, ended: bool) -> Worded:
+    """``ended``: the plan after it says that no further round adds anything."""
     following = result.get("next")
+    if ended and result.get("stop") == "continue":
+        return word("rounds_ended")
     if result.get("stop") == "continue" and isinstance(following, dict):
         return word("rounds_continue", boundary=following.get("boundary"))
     told = {
