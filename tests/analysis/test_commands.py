@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shlex
 import shutil
 import signal
 import subprocess
@@ -475,3 +476,11 @@ def test_rows_that_people_wrote_are_not_proposed_over(command: str, clean: Sampl
     assert ran.stderr.count("\n") == 1
     assert "people wrote rows of it. Hand it in with --mapping" in ran.stderr
     assert (tmp_path / "semantic_mapping.json").read_bytes() == clean.mapping.read_bytes()
+
+
+def test_the_next_command_of_a_probe_works_where_the_probe_was_left(clean: Sample, tmp_path: Path) -> None:
+    """Not in a folder of another name, below wherever the command was called from."""
+    work = tmp_path / "an analysis"
+    work.mkdir()
+    ran = run_command("probe_dump.py", "--train", clean.train, "--infer", clean.infer, "--output", work / "probe.json")
+    assert shlex.split(ran.stdout.splitlines()[-1])[-2:] == ["--output-dir", str(work)]

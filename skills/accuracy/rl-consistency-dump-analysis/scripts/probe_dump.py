@@ -47,7 +47,8 @@ def main() -> int:
                 )
         lines += [f"- {text_of(remark, args.lang)}" for remark in found.remarks]
         pair = ["--train", *(args.train or ["…"]), "--infer", *(args.infer or ["…"])]
-        cli.answer(lines, cli.call("diagnose.py", *pair, "--output-dir", "analysis"))
+        folder = os.path.dirname(os.path.abspath(args.output)) if args.output else "analysis"
+        cli.answer(lines, cli.call("diagnose.py", *pair, "--output-dir", folder))
     for error in told.errors:
         cli.fail(error)
     return cli.CANNOT if told.errors else cli.ANSWERED
