@@ -78,7 +78,7 @@ def test_a_file_that_was_edited_since_is_told_and_no_fault(folder: Callable[[str
     probe.write_bytes(probe.read_bytes() + b"\n")
     found = generating.check(path)
     assert found.faults == []
-    assert [line for line in found.warnings if "probe.json was edited since" in line]
+    assert [line for line in found.warnings if "probe.json was made or edited since" in line]
 
 
 def test_results_are_asked_though_the_source_does_not_name_them(folder: Callable[[str], Path]) -> None:

@@ -107,3 +107,12 @@ def test_a_conclusion_made_since_shuts_it(work: Path, tmp_path: Path) -> None:
 def test_earlier_stages_do_not_ask_for_the_report(work: Path) -> None:
     (work / "report_source.json").unlink()
     assert gates.check(7, work).gaps == []
+
+
+def test_a_source_of_an_earlier_conclusion_is_not_called_edited(work: Path) -> None:
+    """Nobody wrote in it: a round or another mapping has made the conclusion anew."""
+    (work / "replay_results.json").unlink()
+    assert run_command("conclude.py", "--workdir", work).returncode == 0
+    ran = run_command("generate_alignment_report.py", "--from-results", work)
+    assert ran.returncode == 0
+    assert "is of an earlier conclusion, or was edited by people: it is kept as report_source.edited1.json" in ran.stderr

@@ -36,7 +36,7 @@ def beside(source: ReportSource, folder: Path) -> Beside:
                 Fault(f"artifacts.files[{at}].name", f"{one.name} is not beside the source", "Put it there, or remove the entry.")
             )
         elif one.digest not in ("unknown", io.digest_of_file(folder / one.name)):
-            warnings.append(f"artifacts.files[{at}].digest: {one.name} was edited since")
+            warnings.append(f"artifacts.files[{at}].digest: {one.name} was made or edited since")
     if not (folder / file_names.CONCLUSION).is_file():
         return Beside(None, faults, warnings)
     facts = of_folder(folder, source.language)

@@ -64,7 +64,7 @@ def of_folder(folder: Path, language: Language) -> Facts:
     rounds = sorted(path.relative_to(folder).as_posix() for path in folder.glob("round*/round_result.json"))
     named = [NamedFile(name, io.digest_of_file(folder / name)) for name in (*_NAMED, *rounds) if (folder / name).is_file()]
     edited = [one.name for one in named if one.name in digests and digests[one.name] != one.digest]
-    warnings += [f"{name} was edited since {file_names.CONCLUSION} was made from it; run conclude.py again" for name in edited]
+    warnings += [f"{name} was made or edited since {file_names.CONCLUSION} was made from it; run conclude.py again" for name in edited]
     return Facts(
         language,
         conclusion,

@@ -40,7 +40,8 @@ def write(folder: Path, fresh: ReportSource, before: Standing | None) -> tuple[R
     if before is not None and not before.only_filled and before.raw != io.text_of(source).encode():
         aside = _free(path)
         io.write_bytes(aside, before.raw)
-        warnings.append(f"{path.name} was edited by people: it is kept as {aside.name}; take over what still holds")
+        why = "was edited by people" if _same_conclusion(source, before.source) else "is of an earlier conclusion, or was edited by people"
+        warnings.append(f"{path.name} {why}: it is kept as {aside.name}; take over what people wrote and still holds")
     io.write(path, source)
     return source, warnings
 
@@ -71,6 +72,11 @@ def _as_filled(source: ReportSource, folder: Path) -> bool:
     except DumpError:
         return False
     return kept(fresh, source) == source
+
+
+def _same_conclusion(fresh: ReportSource, before: ReportSource | None) -> bool:
+    digests = [{one.name: one.digest for one in source.artifacts.files} for source in (fresh, before) if source is not None]
+    return len({found.get(file_names.CONCLUSION) for found in digests}) == 1
 
 
 def _free(path: Path) -> Path:
