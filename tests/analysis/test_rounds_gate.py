@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dump_analysis import round_steps
+from dump_analysis.rounds import history
 from dump_analysis.stages import gates
 from laying import Sample
 from running import run_command
@@ -61,7 +64,8 @@ def test_a_round_that_was_planned_and_not_judged_shuts_the_gate(compared: Path, 
     made = json.loads((work / "round1/stub_instruction.json").read_text(encoding="utf-8"))
     assert found["rounds"][0]["round"] == made["round"] == 1
     gaps = gates.check(5, work).gaps
-    assert [gap.what for gap in gaps if gap.stage == 5] == ["round1 is planned and not judged"]
+    (what,) = [gap.what for gap in gaps if gap.stage == 5]
+    assert what == "round1 is planned and not judged (if it cannot be run, move round1 and round_plan.json away)"
     assert all("judge_round.py --train" in gap.repair for gap in gaps if gap.stage == 5)
 
 
@@ -75,6 +79,10 @@ def test_a_round_that_was_not_effective_shuts_the_gate(compared: Path, sample: C
     }  # fmt: skip
     (work / "round1/round_result.json").write_text(json.dumps(result), encoding="utf-8")
     assert kinds(work) == ["round1 was not effective"]
+    repairs = [gap.repair for gap in gates.check(5, work).gaps if gap.stage == 5]
+    assert all(repair.endswith("--round 1") and "judge_round.py" in repair for repair in repairs)  # the same round again, no other
+    (work / "round_plan.json").unlink()
+    assert "round_plan.json" not in "".join(kinds(work, 7))  # rounds that cannot be gone on with keep no conclusion shut
 
 
 def test_a_configuration_that_explains_the_difference_refuses_the_round(work: Path, sample: Callable[[str], Sample]) -> None:
@@ -110,3 +118,53 @@ def test_without_load_no_round_is_planned_and_what_stays_open_is_said(
     assert bool(found["rounds"]) is bool(rounds)
     assert ("has no load" in ran.stdout) is not bool(rounds)
     assert (work / "round1").exists() is bool(rounds)
+
+
+def test_the_next_plan_is_asked_for_as_the_last_one_was(compared: Path, sample: Callable[[str], Sample]) -> None:
+    """Without --despite the command that a judged round hands on would be refused; without --all it would plan another kind."""
+    code, told, _ = plan(sample, compared, "--all", "--target", "infer", "--despite", "config", "weights", "inputs")
+    assert code == 0, told
+    flags = round_steps.as_planned(compared)
+    assert flags[:4] == ["--all", "--target", "infer", "--despite"]
+    made = (compared / "round1/stub_instruction.json").read_bytes()
+    code, told, _ = plan(sample, compared, *flags)
+    assert code == 0, told
+    assert (compared / "round1/stub_instruction.json").read_bytes() == made
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_planned_round_that_adds_nothing_any_more_is_withdrawn_unless_it_was_begun(
+    begun: bool, compared: Path, sample: Callable[[str], Sample]
+) -> None:
+    """Left there, it would keep the gate shut for ever; what the collection has prepared is not taken from it."""
+    plan(sample, compared, "--all", "--despite", "config", "weights", "inputs")
+    if begun:
+        (compared / "round1/stub_outcome.json").write_text("{}", encoding="utf-8")
+    history.withdraw(compared, history.rounds_of(compared)[0])
+    assert (compared / "round1/stub_instruction.json").exists() is begun
+    assert (compared / "round1").exists() is begun
+
+
+@pytest.mark.parametrize(
+    ("command", "doing"), [(["make_stub_instruction.py"], "plan a round"), (["judge_round.py", "--round", "2"], "judge round 2")]
+)
+def test_before_the_analysis_each_names_itself_and_a_command_that_runs(
+    command: list[str], doing: str, sample: Callable[[str], Sample], tmp_path: Path
+) -> None:
+    """In a folder with a space in its name, which a shell would take apart."""
+    work, pair = tmp_path / "an analysis", sample(PAIR)
+    work.mkdir()
+    ran = run_command(*command, "--train", pair.train, "--infer", pair.infer, "--workdir", work)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(f"Cannot {doing}: {work / 'semantic_mapping.json'} is missing. ")
+    again = shlex.split(ran.stderr.split("first: ")[1])
+    assert again[1].endswith("diagnose.py")
+    assert again[-2:] == ["--output-dir", str(work)]
+
+
+def test_a_round_that_was_not_planned_or_not_carried_out_says_which(compared: Path, sample: Callable[[str], Sample]) -> None:
+    pair = sample(PAIR)
+    judge = ["judge_round.py", "--train", pair.train, "--infer", pair.infer, "--workdir", compared, "--round", "1"]
+    assert "Plan it with make_stub_instruction.py first" in run_command(*judge).stderr
+    plan(sample, compared, "--all", "--despite", "config", "weights", "inputs")
+    assert "stub_outcome.json is missing. Carry the round out" in run_command(*judge).stderr

@@ -42,6 +42,7 @@ def main() -> int:
     from dump_analysis.rounds import history
 
     workdir = Path(args.workdir)
+    round_steps.require_analysis(workdir, f"judge round {args.round}", ["--train", *args.train, "--infer", *args.infer])
     output = Path(args.output) if args.output else history.folder_of(workdir, args.round) / history.RESULT
     dumps = [*args.train, *args.infer, *([args.round_dump] if args.round_dump else [])]
     pipeline.require_files({"--noise-floor": args.noise_floor})
@@ -63,12 +64,16 @@ def _code(found: "RoundResult") -> int:
 
 
 def _answer(found: "RoundResult", args: argparse.Namespace) -> None:
-    from dump_analysis.wording import text_of
+    from dump_analysis import round_steps
+    from dump_analysis.wording import text_of, word
 
-    again = ["--train", *args.train, "--infer", *args.infer, "--workdir", args.workdir]
+    workdir = Path(args.workdir).resolve()
+    again = ["--train", *args.train, "--infer", *args.infer, "--workdir", str(workdir)]
     if not found.effective:
-        why = text_of(found.why_not, args.lang) if found.why_not is not None else ""
-        cli.answer([f"round {found.round} is not effective: {why}"], "mend that and carry the round out again with the collection skill")
+        failed = word("round_again", round=found.round, why=found.why_not or "")
+        judge = cli.call("judge_round.py", *again, "--round", str(found.round))
+        carry = "mend that, carry the round out again with the collection skill (stage 8, apply_stub_instruction.py)"
+        cli.answer([text_of(failed, args.lang)], f"{carry}, then: {judge}")
         return
     every: list[Local | Downstream] = [*found.local, *found.downstream]
     own = [one for one in every if one.status != "EXACT" and one.inputs == "equal"]
@@ -78,8 +83,8 @@ def _answer(found: "RoundResult", args: argparse.Namespace) -> None:
     for one in found.contradicted:
         lines.append(f"CONTRADICTION at {one.boundary}: {text_of(one.replay, args.lang)}; {text_of(one.round, args.lang)}")
     lines.append(f"stop: {found.stop}" + (f" (next: {found.next.boundary})" if found.next else ""))
-    then = cli.call("make_stub_instruction.py", *again) if found.stop == "continue" else cli.call("conclude.py", "--workdir", args.workdir)
-    cli.answer(lines, then)
+    more = cli.call("make_stub_instruction.py", *again, *round_steps.as_planned(workdir))
+    cli.answer(lines, more if found.stop == "continue" else cli.call("conclude.py", "--workdir", str(workdir)))
 
 
 if __name__ == "__main__":

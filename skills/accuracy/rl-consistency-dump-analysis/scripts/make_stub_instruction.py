@@ -22,7 +22,8 @@ writes:  round_plan.json, and round<N>/stub_instruction.json where a round still
 {cli.EXIT_CODES}
 Without --all one complete cut is planned: the earliest behind what is known to differ. With --all every input that the mapping
 feeds is overridden at once, which shows every module's own difference in one or two rounds. A round is refused (exit 2) while
-weights, inputs or configuration are not ruled out, unless --despite names them.
+weights or inputs are not ruled out, or a configuration is the likely cause of more than one module's difference, unless --despite
+names them.
 
 example:
   python3 make_stub_instruction.py --train dumps/train --infer dumps/infer --workdir analysis
@@ -49,6 +50,7 @@ def main() -> int:
     from dump_analysis.artefacts import io
 
     workdir = Path(args.workdir)
+    round_steps.require_analysis(workdir, "plan a round", ["--train", *args.train, "--infer", *args.infer])
     pipeline.refuse_inside(workdir / round_steps.PLAN, args.train + args.infer)
     train, infer = pipeline.open_pair(args.train, args.infer)
     found, told = round_steps.plan_step(train, infer, workdir, args.target, args.despite, at_once=args.all)

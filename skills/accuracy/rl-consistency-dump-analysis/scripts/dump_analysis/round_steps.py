@@ -8,7 +8,7 @@ import msgspec
 from msprobe_files import task_card
 from msprobe_files.errors import DumpError
 
-from . import pipeline, sides
+from . import cli, pipeline, sides
 from .artefacts import io, semantic_mapping
 from .artefacts.boundary_results import BoundaryResults
 from .artefacts.common import FileDigest, SideName, Worded
@@ -36,6 +36,32 @@ PLAN, FLOOR = "round_plan.json", "noise_floor.json"
 _SIDES: tuple[SideName, ...] = ("infer", "train")  # the engine first: it records more of what it makes as outputs
 
 
+def require_analysis(workdir: Path, doing: str, dumps: Sequence[str]) -> None:
+    """Raise DumpError where a folder lacks what rounds rest on. ``dumps``: the flags that name the pair."""
+    for name in (pipeline.MAPPING, pipeline.RESULTS, pipeline.CONCLUSION):
+        if not (workdir / name).is_file():
+            again = cli.call("diagnose.py", *dumps, "--output-dir", str(workdir.resolve()))
+            raise DumpError(f"Cannot {doing}: {workdir / name} is missing. Analyse the pair first: {again}")
+
+
+def as_planned(workdir: Path) -> list[str]:
+    """The flags by which the last round was planned, so that the next plan is asked for alike; none where nothing was planned."""
+    flags: list[str] = []
+    rounds = history.rounds_of(workdir)[0]
+    if rounds:
+        made = rounds[-1].instruction
+        flags += ["--all"] if made.kind == "forced" else []
+        side = made.reason.values.get("side")
+        asked = isinstance(side, dict) and side.get("kind") == "side_told"
+        flags += ["--target", made.target_side] if asked or made.kind == "forced" else []
+    if (workdir / PLAN).is_file():
+        remarks = io.read(workdir / PLAN, RoundPlan)[0].remarks
+        named = {remark.values.get("name") for remark in remarks if remark.kind == "round_despite"}
+        despite = [short for short, name in preconditions.CHEAP.items() if name in named]
+        flags += ["--despite", *despite] if despite else []
+    return flags
+
+
 class Next(NamedTuple):
     """The plan, and the instruction of its next round with the folder that it went to; None where no round adds anything."""
 
@@ -48,7 +74,7 @@ def plan_step(
     train: Side, infer: Side, workdir: Path, target: SideName | None, despite: Collection[str], *, at_once: bool
 ) -> tuple[Next, Told]:
     """Stage 5: the next round. Raises DumpError where cheap causes are not ruled out, or the files are of other dumps."""
-    mapping, ground, warnings = _ground(train, infer, workdir)
+    mapping, ground, warnings = _ground(train, infer, workdir, "plan a round")
     told = preconditions.check_cheap_causes(ground.conclusion, despite)
     able, remarks = _able(train, infer, workdir, target)
     remarks = told + remarks
@@ -67,8 +93,9 @@ def plan_step(
         digest = io.write(folder / history.INSTRUCTION, made)
         rounds = [PlannedRound(number, FileDigest(digest), best.adds or reason)]
         rounds += [PlannedRound(number + at, None, adds) for at, adds in enumerate(best.later, 1)]
-    elif able:
-        remarks.append(word("round_nothing_open", side=able[0]))
+    else:
+        remarks += [word("round_nothing_open", side=side) for side in able[:1]]
+        history.withdraw(workdir, ground.rounds)
     planned = RoundPlan(
         open=[finding.id for finding in left.findings],
         rounds=rounds,
@@ -87,10 +114,12 @@ def judge_step(
 
     Raises DumpError where the round was not prepared, or what is handed does not belong together.
     """
-    mapping, ground, warnings = _ground(train, infer, workdir)
+    mapping, ground, warnings = _ground(train, infer, workdir, f"judge round {number}")
     folder = history.folder_of(workdir, number)
-    made, told = _of_round(folder / history.INSTRUCTION, StubInstruction, number)
-    outcome, more = _of_round(folder / history.OUTCOME, StubOutcome, number)
+    plan_it = "Plan it with make_stub_instruction.py first, or hand the number of a round that was planned."
+    carry_out = "Carry the round out with the collection skill (stage 8, apply_stub_instruction.py) first."
+    made, told = _of_round(folder / history.INSTRUCTION, StubInstruction, number, plan_it)
+    outcome, more = _of_round(folder / history.OUTCOME, StubOutcome, number, carry_out)
     warnings += told + more
     digest = io.digest_of_file(folder / history.INSTRUCTION)
     source = train if made.source_side == "train" else infer
@@ -121,9 +150,9 @@ def floor_step(runs: Sequence[str], method: Method, output: Path) -> NoiseFloor:
     return found
 
 
-def _of_round(path: Path, kind: type[T], number: int) -> tuple[T, list[str]]:
+def _of_round(path: Path, kind: type[T], number: int, remedy: str) -> tuple[T, list[str]]:
     if not path.is_file():
-        raise DumpError(f"Cannot judge round {number}: {path} is missing. Plan it, and carry it out with the collection skill, first.")
+        raise DumpError(f"Cannot judge round {number}: {path} is missing. {remedy}")
     return io.read(path, kind)
 
 
@@ -137,15 +166,12 @@ def _planned(feeds: Feeds, ground: Ground, *, at_once: bool) -> Planned:
     return plan.next_forced(ground, feeds) if at_once else plan.next_cut(ground, feeds)
 
 
-def _ground(train: Side, infer: Side, workdir: Path) -> tuple[SemanticMapping, Ground, list[str]]:
-    """The artefacts of an analysis, all of these two dumps. Raises DumpError where one is missing or of others."""
-    for name in (pipeline.MAPPING, pipeline.RESULTS, pipeline.CONCLUSION):
-        if not (workdir / name).is_file():
-            raise DumpError(f"Cannot plan a round: {workdir / name} is missing. Run diagnose.py --output-dir {workdir} first.")
+def _ground(train: Side, infer: Side, workdir: Path, doing: str) -> tuple[SemanticMapping, Ground, list[str]]:
+    """The artefacts of an analysis, all of these two dumps. Raises DumpError where one cannot be read or is of others."""
     mapping = semantic_mapping.read(workdir / pipeline.MAPPING)
     results, warnings = io.read(workdir / pipeline.RESULTS, BoundaryResults)
     if (results.train.digest, results.infer.digest) != (train.digest, infer.digest):
-        raise DumpError(f"Cannot plan a round: {pipeline.RESULTS} is of other dumps than were handed. Hand the pair of this analysis.")
+        raise DumpError(f"Cannot {doing}: {pipeline.RESULTS} is of other dumps than were handed. Hand the pair of this analysis.")
     if results.mapping.digest != io.digest_of_file(workdir / pipeline.MAPPING):
         warnings.append(f"{pipeline.MAPPING} was edited since {pipeline.RESULTS} was made from it; compare again")
     conclusion, told = io.read(workdir / pipeline.CONCLUSION, Conclusion)

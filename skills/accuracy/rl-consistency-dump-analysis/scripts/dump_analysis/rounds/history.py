@@ -78,6 +78,16 @@ def next_number(rounds: Sequence[Round]) -> int:
     return waiting[0] if waiting else max((one.number for one in rounds), default=0) + 1
 
 
+def withdraw(workdir: Path, rounds: Sequence[Round]) -> None:
+    """Take away the instruction of a round that was planned and not begun, where no round adds anything any more."""
+    for one in rounds:
+        folder = folder_of(workdir, one.number)
+        if one.result is None and not (folder / OUTCOME).exists() and not (folder / RESULT).exists():
+            (folder / INSTRUCTION).unlink()
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
 def equal_inputs(rounds: Sequence[Round], target: SideName | None = None) -> dict[str, Local | Downstream]:
     """What effective rounds saw of each boundary whose inputs were equal, the latest round last. ``target``: of one side's override."""
     found: dict[str, Local | Downstream] = {}

@@ -13,7 +13,7 @@ from msprobe_files import units
 from msprobe_files.task_card import UNKNOWN
 from msprobe_files.units import UnitPlace
 
-from dump_analysis import sides
+from dump_analysis import round_steps, sides
 from dump_analysis.artefacts import file_names, io, semantic_mapping
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
@@ -142,7 +142,9 @@ class Workdir:
         return f"{_call('replay_boundaries.py')} {self._pair()} --mapping {self.shown(MAPPING)} --output {self.shown(REPLAY)}"
 
     def plan_round(self) -> str:
-        return f"{_call('make_stub_instruction.py')} {self._pair()} --workdir {shlex.quote(str(self.folder))}"
+        """As the last one was planned."""
+        flags = shlex.join(round_steps.as_planned(self.folder))
+        return f"{_call('make_stub_instruction.py')} {self._pair()} --workdir {shlex.quote(str(self.folder))} {flags}".rstrip()
 
     def judge(self, number: int) -> str:
         return f"{_call('judge_round.py')} {self._pair()} --workdir {shlex.quote(str(self.folder))} --round {number}"
