@@ -145,6 +145,13 @@ def test_a_planned_round_that_adds_nothing_any_more_is_withdrawn_unless_it_was_b
     assert (compared / "round1").exists() is begun
 
 
+def test_a_round_planned_since_the_conclusion_is_not_called_an_edit(compared: Path, sample: Callable[[str], Sample]) -> None:
+    """Nobody edited conclusion.json; an agent that is told so looks for who did."""
+    plan(sample, compared, "--all", "--despite", "config", "weights", "inputs")
+    said = [gap.what for gap in gates.check(7, compared).gaps if gap.stage == 7]
+    assert said == ["conclusion.json does not hold the rounds as they are planned now"]
+
+
 @pytest.mark.parametrize(
     ("command", "doing"), [(["make_stub_instruction.py"], "plan a round"), (["judge_round.py", "--round", "2"], "judge round 2")]
 )
