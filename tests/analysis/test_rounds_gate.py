@@ -93,6 +93,28 @@ def test_a_configuration_that_explains_the_difference_refuses_the_round(work: Pa
     assert "--despite config" in told
 
 
+def test_all_that_is_not_ruled_out_is_said_at_once_and_in_the_language_asked_for(sample: Callable[[str], Sample], compared: Path) -> None:
+    """One refusal names what the next call needs, that of before included; what is passed over is worded as everything else."""
+    path = compared / "conclusion.json"
+    value = json.loads(path.read_text(encoding="utf-8"))
+    for one in value["hypotheses"]:
+        if one["name"] in ("weights_out_of_sync", "input_misaligned"):
+            one["state"] = "open"
+            one["would_decide"] = one["would_decide"] or [one["because"]]
+    path.write_text(json.dumps(value), encoding="utf-8")
+    code, told, _ = plan(sample, compared, "--all")
+    assert code == 2
+    assert "weights_out_of_sync is open: " in told
+    assert "input_misaligned is open: " in told
+    needed = told.split("--despite ")[1].rstrip(".\n").split()
+    assert needed[:2] == ["weights", "inputs"]
+    code, told, found = plan(sample, compared, "--all", "--despite", *needed, "--lang", "zh-CN")
+    assert code == 0, told
+    english = [one["values"]["why"]["text"] for one in found["remarks"] if one["kind"] == "round_despite"]
+    assert english
+    assert not any(text in told for text in english)
+
+
 @pytest.mark.parametrize(("version", "rounds"), [("26.1.0", 0), ("26.2.0", 1)])
 def test_without_load_no_round_is_planned_and_what_stays_open_is_said(
     compared: Path, sample: Callable[[str], Sample], version: str, rounds: int

@@ -23,16 +23,22 @@ def check_cheap_causes(conclusion: Conclusion, despite: Collection[str]) -> list
     """
     states = {hypothesis.name: hypothesis for hypothesis in conclusion.hypotheses}
     told = []
+    refused: dict[str, str] = {}
     for short, name in CHEAP.items():
         found = states.get(name)
         if found is not None and found.state == "excluded":
             continue
-        state, why = (found.state, found.because.text) if found is not None else ("not judged", "the conclusion does not hold it")
+        state: str = found.state if found is not None else "not judged"
+        why: Worded | str = found.because if found is not None else "the conclusion does not hold it"
         if short in despite or (short == "config" and found is not None and not _of_the_model(found, conclusion)):
             told.append(word("round_despite", name=name, state=state, why=why))
             continue
+        refused[short] = f"{name} is {state}: {why.text if isinstance(why, Worded) else why}"
+    if refused:
+        named = " ".join([*(short for short in CHEAP if short in despite), *refused])
         raise DumpError(
-            f"Cannot plan a round: {name} is {state}: {why}. Mend that first and dump again, or plan all the same with --despite {short}."
+            f"Cannot plan a round: {'; '.join(refused.values())}. Mend that first and dump again, or plan all the same with "
+            f"--despite {named}."
         )
     return told
 
