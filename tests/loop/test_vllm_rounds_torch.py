@@ -76,6 +76,10 @@ def test_a_real_round_is_planned_proven_and_judged(run: tuple[str, Pair]) -> Non
     result = looping.judged(pair, 1)
     assert result == looping.read(SAMPLE / name / "round_result.json")
     assert result["effective"] is True
+    told = command(SCRIPTS / "judge_round.py", [*pair.dumps, "--workdir", str(pair.work), "--round", "1", "--lang", "zh-CN"]).stdout
+    faults = [row["boundary"] for row in [*result["local"], *result["downstream"]] if row["character"] == "logic"]
+    assert [line.split("：")[1].split("（")[0] for line in told.splitlines()[1 : 1 + len(faults)]] == faults  # before any rounding
+    assert ("另有 1 处" in told) is (name == "forced1")
     KNOWN[name](result)
 
 

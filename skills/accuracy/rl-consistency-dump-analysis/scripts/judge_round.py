@@ -27,6 +27,7 @@ A round whose override is not proven, bit for bit and in that one forward alone,
 example:
   python3 judge_round.py --train dumps/train --infer dumps/infer --workdir analysis --round 1
 """
+_SHOWN = 8  # boundaries that differ by themselves, faults first
 
 
 def main() -> int:
@@ -76,12 +77,15 @@ def _answer(found: "RoundResult", args: argparse.Namespace) -> None:
         cli.answer([text_of(failed, args.lang)], f"{carry}, then: {judge}")
         return
     every: list[Local | Downstream] = [*found.local, *found.downstream]
-    own = [one for one in every if one.status != "EXACT" and one.inputs == "equal"]
-    lines = [f"round {found.round} is effective" + (f": {found.isolated.boundary} is {found.isolated.status}" if found.isolated else "")]
-    lines += [f"differs by itself: {one.boundary} ({one.character} by {one.basis}, relative L2 {one.rel_l2})" for one in own[:8]]
-    lines += [f"confirmed: {', '.join(found.confirmed)}"] if found.confirmed else []
-    for one in found.contradicted:
-        lines.append(f"CONTRADICTION at {one.boundary}: {text_of(one.replay, args.lang)}; {text_of(one.round, args.lang)}")
+    own = sorted((one for one in every if one.status != "EXACT" and one.inputs == "equal"), key=lambda one: one.character == "rounding")
+    isolated = found.isolated
+    at = {"boundary": isolated.boundary, "status": isolated.status} if isolated is not None else {}
+    told = [word("round_is_effective_at" if at else "round_is_effective", round=found.round, **at)]
+    told += [word("round_own", boundary=one.boundary, character=one.character, by=one.basis, rel=one.rel_l2) for one in own[:_SHOWN]]
+    told += [word("round_own_more", n=len(own) - _SHOWN)] if len(own) > _SHOWN else []
+    told += [word("round_bears", ids=", ".join(found.confirmed))] if found.confirmed else []
+    told += [word("round_disagrees", boundary=one.boundary, replay=one.replay, round=one.round) for one in found.contradicted]
+    lines = [text_of(one, args.lang) for one in told]
     lines.append(f"stop: {found.stop}" + (f" (next: {found.next.boundary})" if found.next else ""))
     more = cli.call("make_stub_instruction.py", *again, *round_steps.as_planned(workdir))
     cli.answer(lines, more if found.stop == "continue" else cli.call("conclude.py", "--workdir", str(workdir)))

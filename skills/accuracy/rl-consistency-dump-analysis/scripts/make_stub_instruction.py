@@ -64,7 +64,7 @@ def main() -> int:
 
 def _answer(found: "Next", workdir: Path, args: argparse.Namespace) -> None:
     from dump_analysis import round_steps
-    from dump_analysis.wording import text_of
+    from dump_analysis.wording import text_of, word
 
     lines = [text_of(remark, args.lang) for remark in found.plan.remarks]
     if found.instruction is None or found.folder is None:
@@ -73,7 +73,8 @@ def _answer(found: "Next", workdir: Path, args: argparse.Namespace) -> None:
         return
     made = found.instruction
     inputs = sum(len(module.inputs) for module in made.modules)
-    lines.append(f"round {made.round} ({made.kind}): {inputs} inputs of {len(made.modules)} calls of {made.target_side}")
+    counted = word("round_made", round=made.round, how=made.kind, inputs=inputs, calls=len(made.modules), side=made.target_side)
+    lines.append(text_of(counted, args.lang))
     lines += [text_of(made.reason, args.lang), *(text_of(one.adds, args.lang) for one in found.plan.rounds[:1])]
     lines += [f"{one.boundary} {one.if_}: {text_of(one.means, args.lang)}" for one in made.expected[:4]]
     lines.append(f"left: {found.folder / 'stub_instruction.json'} {workdir / round_steps.PLAN}")

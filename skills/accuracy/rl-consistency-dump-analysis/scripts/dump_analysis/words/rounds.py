@@ -129,7 +129,19 @@ ROUNDS: dict[str, tuple[str, str]] = {
     "ablate_norm": ("the unfused norm, its residual added before it", "换成非融合的 norm，先加 residual"),
     "ablate_head": ("the head and log-probabilities in float32", "lm_head 与 log-prob 用 float32"),
     "ablate_float32": ("this module computed in float32", "这个模块用 float32 计算"),
+    "round_made": (
+        "round {round} ({how}): {inputs} inputs of {calls} calls of {side}",
+        "第 {round} 轮（{how}）：{side} 的 {calls} 次调用、{inputs} 个输入",
+    ),
     # --- the judgement ---
+    "round_is_effective": ("round {round} is effective", "第 {round} 轮生效"),
+    "round_is_effective_at": ("round {round} is effective: {boundary} is {status}", "第 {round} 轮生效：{boundary} 为 {status}"),
+    "round_own": (
+        "differs by itself: {boundary} ({character} by {by}, relative L2 {rel})",
+        "自己就不同：{boundary}（{character}，依据 {by}，相对 L2 为 {rel}）",
+    ),
+    "round_own_more": ("and {n} more, in round_result.json", "另有 {n} 处，见 round_result.json"),
+    "round_bears": ("confirmed: {ids}", "确认：{ids}"),
     "why_other_instruction": (
         "the outcome is of another instruction than the one beside it: prepare and verify the round again",
         "结果属于另一份指令：重新准备并验证这一轮",
@@ -195,16 +207,16 @@ ROUNDS: dict[str, tuple[str, str]] = {
     "replay_said_same": ("replay: both sides compute {module} the same way", "重算：两侧以同样方式计算 {module}"),
     # --- the conclusion ---
     "round_confirms": (
-        "rounds {rounds}: from equal inputs {boundary} differs by itself, relative L2 {rel}",
+        "round {rounds}: from equal inputs {boundary} differs by itself, relative L2 {rel}",
         "第 {rounds} 轮：由相等的输入，{boundary} 自己就不同，相对 L2 为 {rel}",
     ),
     "round_contradicts": (
-        "CONTRADICTION: replay says “{finding}”, but in rounds {rounds} both sides make the same {boundary} from equal inputs, bit for bit",
+        "CONTRADICTION: replay says “{finding}”, but in round {rounds} both sides make the same {boundary} from equal inputs, bit for bit",
         "矛盾：重算说“{finding}”，但第 {rounds} 轮里两侧由相等的输入得出逐位相同的 {boundary}",
     ),
     "round_disagrees": ("CONTRADICTION at {boundary}: {replay}; {round}", "{boundary} 处矛盾：{replay}；{round}"),
     "round_same": (
-        "rounds {rounds}: both sides make the same of {module}'s inputs, bit for bit",
+        "round {rounds}: both sides make the same of {module}'s inputs, bit for bit",
         "第 {rounds} 轮：由 {module} 的同样输入，两侧得出逐位相同的结果",
     ),
     "round_cause_logic": (
