@@ -134,6 +134,21 @@ def test_rounds_have_ended_where_the_plan_after_them_is_empty(empty: bool, tmp_p
     assert ("Next: `layers.2.resid_mlp`" in rounds) is not empty
 
 
+@pytest.mark.parametrize(
+    ("ran", "said"),
+    [
+        (True, "One round with inputs overridden; the next is planned and not run yet."),
+        (False, "A round is planned; none has been run yet."),
+    ],
+)
+def test_a_round_that_was_only_planned_is_not_counted_as_run(ran: bool, said: str, tmp_path: Path) -> None:
+    made = CASES["one_fault"]()
+    made.rounds = made.rounds[:1] if ran else []
+    short = {"kind": "cut", "target_side": "infer", "isolated": None, "why_not": None, "differ": [], "contradicted": [], "stop": None}
+    made.told["rounds"] = [{"round": 2, "effective": None, **short}]
+    assert said in made.rendered(tmp_path, "en").markdown
+
+
 def test_rounds_are_told_from_the_conclusion_where_their_results_are_elsewhere(tmp_path: Path) -> None:
     """And what a round contradicts is told with both readings."""
     made = CASES["one_fault"]()

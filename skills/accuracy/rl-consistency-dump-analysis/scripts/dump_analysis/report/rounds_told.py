@@ -30,8 +30,11 @@ def rounds(evidence: Evidence, voice: Voice) -> tuple[list[Round], str]:
         told = word("rounds_none") if evidence.replay is not None else word("rounds_none_compared")
         return [], voice.say(told)
     steps = [_collected(evidence, voice), *(_round(result, evidence, voice) for result in evidence.rounds)]
+    ran = sum(result.get("effective") is not None for result in evidence.rounds)
+    if not ran:
+        return steps, voice.say(word("rounds_only_planned"))
     last = _last(evidence.rounds[-1], ended=evidence.no_more_rounds)
-    told = word("rounds_counted", n=count(len(evidence.rounds)), last=last) if len(evidence.rounds) > 1 else word("rounds_one", last=last)
+    told = word("rounds_counted", n=count(ran), last=last) if ran > 1 else word("rounds_one", last=last)
     return steps, voice.say(told)
 
 
@@ -117,6 +120,8 @@ def _counted(rows: list[dict[str, Any]]) -> dict[str, str]:
 def _last(result: dict[str, Any], *, ended: bool) -> Worded:
     """``ended``: the plan after it says that no further round adds anything."""
     following = result.get("next")
+    if result.get("effective") is None:
+        return word("rounds_planned")
     if ended and result.get("stop") == "continue":
         return word("rounds_ended")
     if result.get("stop") == "continue" and isinstance(following, dict):

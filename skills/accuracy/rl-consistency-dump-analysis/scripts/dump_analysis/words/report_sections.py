@@ -139,6 +139,8 @@ REPORT_SECTIONS: dict[str, tuple[str, str]] = {
     "rounds_only_rounding": ("the last left only rounding.", "最后一轮只留下舍入。"),
     "rounds_all_listed": ("whatever the last saw differ is listed.", "最后一轮所见的差异均已列出。"),
     "rounds_continue": ("more is open behind {boundary}.", "{boundary} 之后仍有未定之处。"),
+    "rounds_planned": ("the next is planned and not run yet.", "下一轮已计划，尚未执行。"),
+    "rounds_only_planned": ("A round is planned; none has been run yet.", "已计划 1 轮，尚未执行任何一轮。"),
     "rounds_ended": ("no further round adds anything.", "再跑一轮不会增加什么。"),
     "rounds_open": ("the loop has not ended.", "循环尚未结束。"),
     "rounds_lacking": ("the last lacked evidence.", "最后一轮证据不足。"),
