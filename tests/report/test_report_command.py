@@ -166,7 +166,7 @@ def test_what_people_wrote_by_hand_stands_in_both_renderings_as_text(tmp_path: P
         assert text in html
         assert text in markdown.replace("\\", "")
     assert "<script>" not in html
-    assert "<script>" not in markdown
+    assert "<script>" not in markdown.replace("\\<", "")  # escaped it is text
     for never in ("http:", "https:", "src=", "@import", "url("):
         assert never not in html
 
