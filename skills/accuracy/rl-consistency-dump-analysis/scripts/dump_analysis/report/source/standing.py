@@ -40,7 +40,9 @@ def write(folder: Path, fresh: ReportSource, before: Standing | None) -> tuple[R
     if before is not None and not before.only_filled and before.raw != io.text_of(source).encode():
         aside = _free(path)
         io.write_bytes(aside, before.raw)
-        warnings.append(f"{path.name} was edited by people: it is kept as {aside.name}; take over what still holds")
+        warnings.append(
+            f"{path.name} was edited by people, or its results were made anew: it is kept as {aside.name}; take over what still holds"
+        )
     io.write(path, source)
     return source, warnings
 
