@@ -2,9 +2,8 @@
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import msgspec
 from msprobe_files import task_card
 from msprobe_files.errors import DumpError
 
@@ -31,7 +30,6 @@ from .rounds.writing import instruction
 from .sides import Side
 from .wording import word
 
-T = TypeVar("T", bound=msgspec.Struct)
 PLAN, FLOOR = "round_plan.json", "noise_floor.json"
 _SIDES: tuple[SideName, ...] = ("infer", "train")  # the engine first: it records more of what it makes as outputs
 
@@ -59,7 +57,7 @@ def plan_step(
     remarks += [word("round_again", round=one.number, why=one.result.why_not or "") for one in waiting[-1:] if one.result is not None]
     made, folder, rounds = None, None, []
     if best is not None and best.wanted is not None:
-        number = history.next_number(ground.rounds)
+        number = history.next_number(ground.rounds, history.numbers_of(workdir))
         side = _side_said(best, found, target, at_once=at_once)
         reason = word("reason_with_side", reason=best.wanted.reason, side=side) if side is not None else best.wanted.reason
         made = instruction(best.wanted._replace(reason=reason), number, mapping)
@@ -87,10 +85,14 @@ def judge_step(
 
     Raises DumpError where the round was not prepared, or what is handed does not belong together.
     """
-    mapping, ground, warnings = _ground(train, infer, workdir)
     folder = history.folder_of(workdir, number)
-    made, told = _of_round(folder / history.INSTRUCTION, StubInstruction, number)
-    outcome, more = _of_round(folder / history.OUTCOME, StubOutcome, number)
+    mapping, ground, warnings = _ground(train, infer, workdir)
+    for name in (history.INSTRUCTION, history.OUTCOME):
+        if not (folder / name).is_file():
+            first = "Plan it, and carry it out with the collection skill, first."
+            raise DumpError(f"Cannot judge round {number}: {folder / name} is missing. {first}")
+    made, told = history.read(folder, history.INSTRUCTION, StubInstruction)
+    outcome, more = history.read(folder, history.OUTCOME, StubOutcome)
     warnings += told + more
     digest = io.digest_of_file(folder / history.INSTRUCTION)
     source = train if made.source_side == "train" else infer
@@ -121,12 +123,6 @@ def floor_step(runs: Sequence[str], method: Method, output: Path) -> NoiseFloor:
     return found
 
 
-def _of_round(path: Path, kind: type[T], number: int) -> tuple[T, list[str]]:
-    if not path.is_file():
-        raise DumpError(f"Cannot judge round {number}: {path} is missing. Plan it, and carry it out with the collection skill, first.")
-    return io.read(path, kind)
-
-
 def _evidence(ground: Ground, noise: str | None) -> Evidence:
     points = io.read(noise, NoiseFloor)[0].points if noise is not None else []
     modules = {one.module: one for one in ground.replay.modules} if ground.replay is not None else {}
@@ -153,7 +149,7 @@ def _ground(train: Side, infer: Side, workdir: Path) -> tuple[SemanticMapping, G
     replay: ReplayResults | None
     replay, told = pipeline.replay_of(workdir / pipeline.REPLAY, results)
     warnings += told
-    rounds, told = history.rounds_of(workdir)
+    rounds, told = pipeline.rounds_here(workdir, results)
     adds_up = adding_up(mapping.boundaries, train, infer)
     return mapping, Ground(results, conclusion, replay, rounds, adds_up), warnings + told
 

@@ -5,14 +5,13 @@ An analysis of two dumps alone has no rounds; then the stage asks for nothing, u
 
 from dump_analysis.artefacts.round_plan import RoundPlan
 from dump_analysis.round_steps import PLAN
-from dump_analysis.rounds import history
 
 from .workdir import Missing, Workdir
 
 
 def gate(work: Workdir) -> Missing:
     """Each gap and its repair."""
-    plan, rounds = work.read(PLAN, RoundPlan), history.rounds_of(work.folder)[0]
+    plan, rounds = work.read(PLAN, RoundPlan), work.rounds()
     if plan is None:
         if rounds:
             yield f"{PLAN} is missing, though there are rounds", f"Run: {work.plan_round()}"
