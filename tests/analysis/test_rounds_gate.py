@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -180,3 +181,19 @@ def test_the_files_of_a_round_of_another_number_are_refused(compared: Path, samp
         ran = run_command(*command, "--workdir", work)
         assert (ran.returncode, ran.stdout) == (2, "")
         assert f"Cannot use round1/{name}: round: 7, and its folder is round1. " in ran.stderr
+
+
+@pytest.mark.parametrize("name", ["round1/stub_instruction.json", "round1/stub_outcome.json", "semantic_mapping.json", "task_card.json"])
+def test_a_judgement_never_takes_the_place_of_what_it_reads(compared: Path, sample: Callable[[str], Sample], name: str) -> None:
+    work, pair = compared, sample(PAIR)
+    plan(sample, work, "--all", *DESPITE)
+    digest = hashlib.sha256((work / "round1/stub_instruction.json").read_bytes()).hexdigest()
+    outcome = {"schema": "stub_outcome/1", "round": 1, "instruction": {"digest": digest}, "load_config": {}, "prepared": []}
+    (work / "round1/stub_outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
+    before = (work / name).read_bytes()
+    judge = ("judge_round.py", "--train", pair.train, "--infer", pair.infer, "--workdir", work, "--round", "1")
+    ran = run_command(*judge, "--output", work / name)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"Cannot write to {work / name}: it is an input. Choose another place.\n"
+    assert (work / name).read_bytes() == before
+    assert run_command(*judge).returncode == 0

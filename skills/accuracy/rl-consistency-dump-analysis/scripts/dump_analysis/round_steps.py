@@ -8,7 +8,7 @@ from msprobe_files import task_card
 from msprobe_files.errors import DumpError
 
 from . import pipeline, sides
-from .artefacts import io, semantic_mapping
+from .artefacts import file_names, io, semantic_mapping
 from .artefacts.boundary_results import BoundaryResults
 from .artefacts.common import FileDigest, SideName, Worded
 from .artefacts.conclusion import Conclusion
@@ -86,6 +86,9 @@ def judge_step(
     Raises DumpError where the round was not prepared, or what is handed does not belong together.
     """
     folder = history.folder_of(workdir, number)
+    read = [workdir / name for name in (pipeline.MAPPING, pipeline.RESULTS, pipeline.CONCLUSION, pipeline.REPLAY, file_names.CARD)]
+    read += [folder / history.INSTRUCTION, folder / history.OUTCOME, *([noise] if noise is not None else [])]
+    pipeline.refuse_same(output, *read)
     mapping, ground, warnings = _ground(train, infer, workdir)
     for name in (history.INSTRUCTION, history.OUTCOME):
         if not (folder / name).is_file():
