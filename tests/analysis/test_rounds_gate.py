@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from dump_analysis.stages import gates
-from laying import Sample
+from laying import SAMPLES, Sample
 from running import run_command
 
 PAIR = "qwen2-hf-vllm-rms_eps"
+STATISTICS = SAMPLES / "statistics/qwen2-24-layers"
 DESPITE = ("--despite", "config", "weights", "inputs")
 WHY = {"kind": "why_not_verified", "values": {}, "text": "not verified"}
 NOT_EFFECTIVE = {
@@ -197,3 +198,19 @@ def test_a_judgement_never_takes_the_place_of_what_it_reads(compared: Path, samp
     assert ran.stderr == f"Cannot write to {work / name}: it is an input. Choose another place.\n"
     assert (work / name).read_bytes() == before
     assert run_command(*judge).returncode == 0
+
+
+def test_a_noise_floor_of_nothing_is_no_answer(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """One dump against itself, two sides of other modules, and statistics alone: none of them has a floor of 0."""
+    pair = sample(PAIR)
+    for runs, why in (
+        ((pair.train, pair.train), f"--run names {pair.train} twice"),
+        ((pair.train, pair.infer), "no boundary was compared"),
+        ((STATISTICS / "infer", STATISTICS / "infer_stale_o_proj"), "no file was saved"),
+    ):
+        given = [part for run in runs for part in ("--run", run)]
+        ran = run_command("measure_noise_floor.py", *given, "--output", tmp_path / "noise_floor.json")
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert ran.stderr.startswith("Cannot measure a noise floor: ")
+        assert why in ran.stderr
+        assert not (tmp_path / "noise_floor.json").exists()

@@ -1,5 +1,6 @@
 """The steps of the override rounds, each from files to files: what their commands call."""
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -119,7 +120,11 @@ def judge_step(
 
 
 def floor_step(runs: Sequence[str], method: Method, output: Path) -> NoiseFloor:
-    """How far runs of one side part. Raises DumpError where no sequence stands in two of them."""
+    """How far runs of one side part. Raises DumpError where one is named twice, or nothing of one sequence stands in two of them."""
+    known: dict[str, str] = {}
+    for path in runs:
+        if known.setdefault(os.path.realpath(path), path) is not path:
+            raise DumpError(f"Cannot measure a noise floor: --run names {path} twice. Hand the dump of another run.")
     opened = [floor.sequenced(sides.open_side("train", [path])) for path in runs]
     found = NoiseFloor(method=method, points=floor.points(floor.copies(opened, method)), runs=len(runs))
     io.write(output, found)
