@@ -170,6 +170,18 @@ def test_a_round_of_other_dumps_says_nothing_and_is_not_written_over(compared: P
     assert "not verified" not in (work / "alignment_report.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("left", "number"), [(None, 1), ("round_result.json", 2)])
+def test_a_round_is_planned_where_nothing_of_another_lies(
+    compared: Path, sample: Callable[[str], Sample], left: str | None, number: int
+) -> None:
+    """A result whose instruction is gone would be taken for that of the new one; an empty folder is free."""
+    (compared / "round1").mkdir()
+    if left is not None:
+        (compared / "round1" / left).write_text(json.dumps(NOT_EFFECTIVE), encoding="utf-8")
+    code, told, found = plan(sample, compared, "--all", *DESPITE)
+    assert (code, found["rounds"][0]["round"]) == (0, number), told
+
+
 @pytest.mark.parametrize("name", ["stub_instruction.json", "round_result.json"])
 def test_the_files_of_a_round_of_another_number_are_refused(compared: Path, sample: Callable[[str], Sample], name: str) -> None:
     """A copied folder would count one round twice."""

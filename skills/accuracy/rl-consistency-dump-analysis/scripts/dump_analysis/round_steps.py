@@ -58,7 +58,7 @@ def plan_step(
     remarks += [word("round_again", round=one.number, why=one.result.why_not or "") for one in waiting[-1:] if one.result is not None]
     made, folder, rounds = None, None, []
     if best is not None and best.wanted is not None:
-        number = history.next_number(ground.rounds, history.numbers_of(workdir))
+        number = history.next_number(ground.rounds, history.taken(workdir))
         side = _side_said(best, found, target, at_once=at_once)
         reason = word("reason_with_side", reason=best.wanted.reason, side=side) if side is not None else best.wanted.reason
         made = instruction(best.wanted._replace(reason=reason), number, mapping)

@@ -56,6 +56,11 @@ def numbers_of(workdir: Path) -> list[int]:
     return sorted(int(match[1]) for path in workdir.iterdir() if (match := _FOLDER.match(path.name)) and path.is_dir())
 
 
+def taken(workdir: Path) -> list[int]:
+    """The numbers of the rounds whose folder holds anything; one that was made and left empty is free."""
+    return [number for number in numbers_of(workdir) if any(folder_of(workdir, number).iterdir())]
+
+
 def read(folder: Path, name: str, kind: type[T]) -> tuple[T, list[str]]:
     """The instruction or result in the folder of a round, and warnings. Raises DumpError where it is that of a round of another number."""
     shown = f"{folder.name}/{name}"
