@@ -43,6 +43,7 @@ def analysis() -> dict[str, tuple[str | Path, ...]]:
     pair = ("--train", train, "--infer", infer)
     several = ("--train", SEVERAL / "train", "--infer", SEVERAL / "infer")
     write_card(WORK / "diagnose", train, infer)
+    shutil.copytree(infer, WORK / "infer_again", dirs_exist_ok=True)
     return {
         "probe_dump.py": (*pair, "--output", WORK / "probe.json"),
         "assemble_dump.py": (*several, "--output-dir", WORK / "assembled"),
@@ -51,7 +52,7 @@ def analysis() -> dict[str, tuple[str | Path, ...]]:
         "replay_boundaries.py": (*pair, "--mapping", mapping, "--output", WORK / "replay_results.json"),
         "conclude.py": ("--workdir", WORK),
         "make_stub_instruction.py": (*pair, "--workdir", WORK, "--all", "--despite", "weights", "inputs", "config"),
-        "measure_noise_floor.py": ("--run", infer, "--run", infer, "--output", WORK / "noise_floor.json"),
+        "measure_noise_floor.py": ("--run", infer, "--run", WORK / "infer_again", "--output", WORK / "noise_floor.json"),
         "judge_round.py": ("--help",),  # needs a side that was dumped again: its tests run it
         "diagnose.py": (*pair, "--mapping", mapping, "--output-dir", WORK / "diagnose"),
         "generate_alignment_report.py": ("--input", WORK / "diagnose/report_source.json", "--output-dir", WORK / "report"),

@@ -85,9 +85,8 @@ def test_no_two_sequences_that_are_the_same_is_refused(toys: Toys, tmp_path: Pat
 
 
 def test_the_command_writes_what_was_measured(toys: Toys, tmp_path: Path) -> None:
-    ran = run_command(
-        "measure_noise_floor.py", "--run", toys.side("infer"), "--run", toys.side("infer"), "--output", tmp_path / "floor.json"
-    )
+    again = shutil.copytree(toys.side("infer"), tmp_path / "again")
+    ran = run_command("measure_noise_floor.py", "--run", toys.side("infer"), "--run", again, "--output", tmp_path / "floor.json")
     assert ran.returncode == 0, ran.stderr
     found = json.loads((tmp_path / "floor.json").read_text(encoding="utf-8"))
     assert (found["schema"], found["method"], found["runs"]) == ("noise_floor/1", "repeat", 2)

@@ -72,6 +72,15 @@ class FailingBridge:
 class PlainBridge:
     def provider_bridge(self, pretrained): return object()
 class NoBridge: pass
+class LeavingBridge:
+    def provider_bridge(self, pretrained): raise SystemExit(0)
+class Silent:
+    def __repr__(self): raise ValueError("not to be shown")
+class OddBridge(Qwen3Bridge):
+    def provider_bridge(self, pretrained):
+        made = provider(derived)
+        made.odd, made.silent = {"b", "a", "c", "d"}, Silent()
+        return made
 """
 _MODULES = {
     "torch/__init__.py": "", "transformers/__init__.py": _TRANSFORMERS, "megatron/core/__init__.py": "",

@@ -61,7 +61,7 @@ def test_the_default_bridge_is_not_public_and_the_error_says_where_it_was_looked
     error = ran.stderr.splitlines()[-1]
     for part in (
         "Cannot find the bridge class DeepSeekV4FlashBridge", "the installed megatron.bridge", "/workspace/MindSpeed-Bridge",
-        "/workspace/Megatron-Bridge/src", "--bridge-src ROOT", "--bridge AutoBridge", "6 other bridge classes",
+        "/workspace/Megatron-Bridge/src", "--bridge-src ROOT", "--bridge AutoBridge", "8 other bridge classes",
     ):  # fmt: skip
         assert part in error, part
 
@@ -103,6 +103,7 @@ def test_a_provider_that_cannot_be_finalized_is_recorded_as_before_it(tmp_path: 
         ("FailingBridge", "Cannot build the provider: FailingBridge, AttributeError: "),
         ("PlainBridge", "Cannot record PlainBridge: a object is no dataclass"),
         ("NoBridge", "Cannot use NoBridge: it has no provider_bridge"),
+        ("LeavingBridge", "Cannot build the provider: LeavingBridge, SystemExit: 0"),
     ],
 )
 def test_a_bridge_that_fails_is_one_line(tmp_path: Path, bridge: str, said: str) -> None:
@@ -135,3 +136,30 @@ def test_paths_that_are_not_there(tmp_path: Path) -> None:
     for arguments, model in ((["--bridge-src", tmp_path / "gone"], None), ([], tmp_path / "none")):
         ran = dump(env, tmp_path / "out.json", "qwen3", *arguments, model=model)
         assert (ran.returncode, ran.stderr.count("Cannot find"), ran.stderr.count("\n")) == (2, 1, 1), ran.stderr
+
+
+def test_sources_that_end_the_process_as_they_are_imported_are_an_error(tmp_path: Path) -> None:
+    """sys.exit(0) in foreign code would say "written" where nothing was."""
+    env = packages(tmp_path / "env")
+    (env / "transformers/__init__.py").write_text("import sys\nsys.exit(0)\n", encoding="utf-8")
+    ran = dump(env, tmp_path / "out.json", "qwen3", "--bridge", "AutoBridge")
+    assert (ran.returncode, ran.stdout, (tmp_path / "out.json").exists()) == (2, "", False)
+    assert ran.stderr.startswith("Cannot import transformers: SystemExit: 0 in ")
+
+
+def test_values_without_an_order_or_a_text_are_recorded_alike_in_each_run(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert dump(packages(tmp_path / "env"), tmp_path / name, "qwen3", "--bridge", "OddBridge").returncode == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (told(tmp_path / "a")["extra"]["odd"], told(tmp_path / "a")["extra"]["silent"]) == (["a", "b", "c", "d"], "<Silent>")
+
+
+def test_the_models_own_configuration_is_never_written_over(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_bytes((SAMPLES / "qwen3" / "config.json").read_bytes())
+    (tmp_path / "link.json").symlink_to(config)
+    for out in (config, tmp_path / "link.json"):
+        ran = dump(packages(tmp_path / "env"), out, "qwen3", "--bridge", "AutoBridge", model=tmp_path)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert ran.stderr == f"Cannot write {out}: it is the configuration that is read. Choose another name.\n"
+    assert config.read_bytes() == (SAMPLES / "qwen3" / "config.json").read_bytes()

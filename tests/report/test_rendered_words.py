@@ -11,6 +11,7 @@ from dump_analysis import words
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.report.states import State
 from dump_analysis.wording import TABLE, word
+from msprobe_files.errors import DumpError
 from report_cases import CASES, LANGUAGES, WEIGHTS, Case, conclusion, finding, hostile, large, seen
 
 NEVER = r"\b(?:AI|magic|unfortunately|probably|abnormal|error rate|score|grade|passed)\b"
@@ -151,10 +152,14 @@ def test_a_round_that_was_only_planned_is_not_counted_as_run(ran: bool, said: st
 
 def test_rounds_are_told_from_the_conclusion_where_their_results_are_elsewhere(tmp_path: Path) -> None:
     """And what a round contradicts is told with both readings."""
+
+    def said(text: str) -> Worded:
+        return Worded("of another release", {}, text)
+
     made = CASES["one_fault"]()
     made.rounds[0]["contradicted"] = [
         {"finding": "F2", "boundary": "layers.2.q.out", "replay": word("order_same", n=3), "round": word("sum_nothing")},
-        {"finding": None, "boundary": "layers.2.k.out", "replay": "replay text", "round": "round text"},
+        {"finding": None, "boundary": "layers.2.k.out", "replay": said("replay text"), "round": said("round text")},
     ]
     made.rounds[0] = msgspec.to_builtins(made.rounds[0])
     short = {"kind": "cut", "target_side": "infer", "isolated": "layers.0.resid_mlp", "why_not": None, "stop": "continue"}
@@ -170,6 +175,15 @@ def test_rounds_are_told_from_the_conclusion_where_their_results_are_elsewhere(t
     assert "- **3 Equal inputs behind `layers.0.resid_mlp`: infer ← train**" in rounds
     assert "Behind it these differ: `layers.1.q.out`, logits." in rounds
     assert "Planned; not run yet" in rounds
+
+
+@pytest.mark.parametrize("wrong", [{"local": "layers.1.q.out"}, {"confirmed": [1e308]}, {"downstream": [{"status": "EXACT"}]}, {"stop": 1}])
+def test_a_result_of_a_round_that_is_none_is_refused_by_its_field(wrong: dict[str, object], tmp_path: Path) -> None:
+    """What a hand or a cut file left is named, and never told as a round."""
+    made = CASES["one_fault"]()
+    made.rounds[0] |= wrong
+    with pytest.raises(DumpError, match=rf"^Cannot use round1/round_result\.json: .*{next(iter(wrong))}"):
+        made.rendered(tmp_path, "en")
 
 
 def test_layers_that_are_alike_are_folded_on_a_phone(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def main() -> int:
     from dump_collection import files
     from dump_collection.params import provider
 
-    told = provider.record(args.model, args.bridge, args.bridge_src)
+    told = provider.record(args.model, args.bridge, args.bridge_src, args.out)
     files.write(Path(args.out), told.artefact)
     cli.warn(told.warnings, args.quiet)
     if args.json:

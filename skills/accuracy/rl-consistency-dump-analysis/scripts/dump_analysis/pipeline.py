@@ -226,7 +226,7 @@ def conclude_step(
     """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json, probe.json, replay_results.json, a log and a
     report on parameters."""
     require_files({"--workdir": str(workdir / RESULTS)})
-    _refuse_same(
+    refuse_same(
         output,
         workdir / RESULTS,
         workdir / REPLAY,
@@ -290,7 +290,7 @@ def check_consistent(results: BoundaryResults) -> None:
             raise DumpError(f"Cannot use {RESULTS}: {field}: its rows say {expected}, found {found}. Compare again.")
 
 
-def _refuse_same(output: str | Path, *inputs: str | Path) -> None:
+def refuse_same(output: str | Path, *inputs: str | Path) -> None:
     """Raise DumpError where an output would take the place of an input."""
     for path in inputs:
         if os.path.realpath(output) == os.path.realpath(path):
@@ -359,7 +359,7 @@ def refuse_inside(output: str | Path, paths: Sequence[str]) -> None:
 def forget(answers: Sequence[Path], inputs: Sequence[str | None]) -> None:
     """Remove the answers of an earlier run, so that none is left beside a run that fails; never an input."""
     for answer in answers:
-        _refuse_same(answer, *(path for path in inputs if path is not None))
+        refuse_same(answer, *(path for path in inputs if path is not None))
         try:
             if answer.is_file():
                 answer.unlink()

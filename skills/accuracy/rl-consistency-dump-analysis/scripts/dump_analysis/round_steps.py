@@ -1,15 +1,15 @@
 """The steps of the override rounds, each from files to files: what their commands call."""
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import msgspec
 from msprobe_files import task_card
 from msprobe_files.errors import DumpError
 
 from . import cli, pipeline, sides
-from .artefacts import io, semantic_mapping
+from .artefacts import file_names, io, semantic_mapping
 from .artefacts.boundary_results import BoundaryResults
 from .artefacts.common import FileDigest, SideName, Worded
 from .artefacts.conclusion import Conclusion
@@ -31,7 +31,6 @@ from .rounds.writing import instruction
 from .sides import Side
 from .wording import word
 
-T = TypeVar("T", bound=msgspec.Struct)
 PLAN, FLOOR = "round_plan.json", "noise_floor.json"
 _SIDES: tuple[SideName, ...] = ("infer", "train")  # the engine first: it records more of what it makes as outputs
 
@@ -85,7 +84,7 @@ def plan_step(
     remarks += [word("round_again", round=one.number, why=one.result.why_not or "") for one in waiting[-1:] if one.result is not None]
     made, folder, rounds = None, None, []
     if best is not None and best.wanted is not None:
-        number = history.next_number(ground.rounds)
+        number = history.next_number(ground.rounds, history.taken(workdir))
         side = _side_said(best, found, target, at_once=at_once)
         reason = word("reason_with_side", reason=best.wanted.reason, side=side) if side is not None else best.wanted.reason
         made = instruction(best.wanted._replace(reason=reason), number, mapping)
@@ -114,12 +113,20 @@ def judge_step(
 
     Raises DumpError where the round was not prepared, or what is handed does not belong together.
     """
-    mapping, ground, warnings = _ground(train, infer, workdir, f"judge round {number}")
     folder = history.folder_of(workdir, number)
+    read: list[str | Path] = [
+        workdir / name for name in (pipeline.MAPPING, pipeline.RESULTS, pipeline.CONCLUSION, pipeline.REPLAY, file_names.CARD)
+    ]
+    read += [folder / history.INSTRUCTION, folder / history.OUTCOME, *([noise] if noise is not None else [])]
+    pipeline.refuse_same(output, *read)
+    mapping, ground, warnings = _ground(train, infer, workdir, f"judge round {number}")
     plan_it = "Plan it with make_stub_instruction.py first, or hand the number of a round that was planned."
     carry_out = "Carry the round out with the collection skill (stage 8, apply_stub_instruction.py) first."
-    made, told = _of_round(folder / history.INSTRUCTION, StubInstruction, number, plan_it)
-    outcome, more = _of_round(folder / history.OUTCOME, StubOutcome, number, carry_out)
+    for name, remedy in ((history.INSTRUCTION, plan_it), (history.OUTCOME, carry_out)):
+        if not (folder / name).is_file():
+            raise DumpError(f"Cannot judge round {number}: {folder / name} is missing. {remedy}")
+    made, told = history.read(folder, history.INSTRUCTION, StubInstruction)
+    outcome, more = history.read(folder, history.OUTCOME, StubOutcome)
     warnings += told + more
     digest = io.digest_of_file(folder / history.INSTRUCTION)
     source = train if made.source_side == "train" else infer
@@ -143,17 +150,15 @@ def judge_step(
 
 
 def floor_step(runs: Sequence[str], method: Method, output: Path) -> NoiseFloor:
-    """How far runs of one side part. Raises DumpError where no sequence stands in two of them."""
+    """How far runs of one side part. Raises DumpError where one is named twice, or nothing of one sequence stands in two of them."""
+    known: dict[str, str] = {}
+    for path in runs:
+        if known.setdefault(os.path.realpath(path), path) is not path:
+            raise DumpError(f"Cannot measure a noise floor: --run names {path} twice. Hand the dump of another run.")
     opened = [floor.sequenced(sides.open_side("train", [path])) for path in runs]
     found = NoiseFloor(method=method, points=floor.points(floor.copies(opened, method)), runs=len(runs))
     io.write(output, found)
     return found
-
-
-def _of_round(path: Path, kind: type[T], number: int, remedy: str) -> tuple[T, list[str]]:
-    if not path.is_file():
-        raise DumpError(f"Cannot judge round {number}: {path} is missing. {remedy}")
-    return io.read(path, kind)
 
 
 def _evidence(ground: Ground, noise: str | None) -> Evidence:
@@ -179,7 +184,7 @@ def _ground(train: Side, infer: Side, workdir: Path, doing: str) -> tuple[Semant
     replay: ReplayResults | None
     replay, told = pipeline.replay_of(workdir / pipeline.REPLAY, results)
     warnings += told
-    rounds, told = history.rounds_of(workdir)
+    rounds, told = pipeline.rounds_here(workdir, results)
     adds_up = adding_up(mapping.boundaries, train, infer)
     return mapping, Ground(results, conclusion, replay, rounds, adds_up), warnings + told
 

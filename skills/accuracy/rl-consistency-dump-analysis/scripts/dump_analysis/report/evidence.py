@@ -1,6 +1,5 @@
 """What a report rests on: the artefacts of one analysis, read from its folder."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,14 @@ from dump_analysis.artefacts import io, semantic_mapping
 from dump_analysis.artefacts.boundary_results import BoundaryResults
 from dump_analysis.artefacts.conclusion import Conclusion
 from dump_analysis.artefacts.replay_results import ModuleReplay, ReplayResults
+from dump_analysis.artefacts.round_result import RoundResult
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
+from dump_analysis.artefacts.stub_instruction import StubInstruction
 from dump_analysis.replay.places import module_of
+from dump_analysis.rounds import history
 
 CONCLUSION, RESULTS, REPLAY, MAPPING = "conclusion.json", "boundary_results.json", "replay_results.json", "semantic_mapping.json"
 PLAN = "round_plan.json"
-_ROUND = re.compile(r"^(?:round\d+/)?round_result\.json$")
 
 
 @dataclass(frozen=True)
@@ -61,24 +62,31 @@ def read(folder: Path, names: Sequence[str]) -> Evidence:
     results, _ = io.read(folder / RESULTS, BoundaryResults)
     replay = io.read(folder / REPLAY, ReplayResults)[0] if REPLAY in listed and (folder / REPLAY).is_file() else None
     mapping = semantic_mapping.read(folder / MAPPING) if MAPPING in listed and (folder / MAPPING).is_file() else None
-    rounds = {**_summaries(conclusion), **_rounds(folder, listed)}
-    instructions = {number: found for number in rounds if (found := _instruction(folder / f"round{number}")) is not None}
+    results_of, instructions = _rounds(folder, conclusion)
+    rounds = {**_summaries(conclusion), **results_of}
     told = [rounds[number] for number in sorted(rounds)]
     return Evidence(conclusion, results, replay, mapping, told, instructions, _plan_is_empty(folder))
 
 
-def _rounds(folder: Path, listed: set[str]) -> dict[int, dict[str, Any]]:
-    """Each round's result by its number; those that are listed, and those that lie in the folders of rounds."""
-    paths = {folder / name for name in listed if _ROUND.match(name)} | set(folder.glob("round*/round_result.json"))
+def _rounds(folder: Path, conclusion: Conclusion) -> tuple[dict[int, dict[str, Any]], dict[int, dict[str, Any]]]:
+    """Each round's result and instruction by its number, but for rounds of other dumps and results of another instruction."""
+    dumps = {one.label: one.digest for one in conclusion.inputs}
     found: dict[int, dict[str, Any]] = {}
-    for path in sorted(path for path in paths if path.is_file()):
-        value = io.load(path)
-        if not isinstance(value, dict) or value.get("schema") != "round_result/1" or not isinstance(value.get("round"), int):
-            raise DumpError(
-                f"Cannot use {path.name} of {path.parent.name}: expected schema round_result/1 with its round. Hand the right file."
-            )
-        found[value["round"]] = value
-    return found
+    instructions: dict[int, dict[str, Any]] = {}
+    for number in history.numbers_of(folder):
+        place = history.folder_of(folder, number)
+        digest = None
+        if (place / history.INSTRUCTION).is_file():
+            instruction, _ = history.read(place, history.INSTRUCTION, StubInstruction)
+            if dumps.get(instruction.source_side) != instruction.source_dump.digest:
+                continue
+            instructions[number] = io.builtins(instruction)
+            digest = io.digest_of_file(place / history.INSTRUCTION)
+        if (place / history.RESULT).is_file():
+            result, _ = history.read(place, history.RESULT, RoundResult)
+            if digest is None or result.instruction is None or result.instruction.digest == digest:
+                found[number] = io.builtins(result)
+    return found, instructions
 
 
 def _summaries(conclusion: Conclusion) -> dict[int, dict[str, Any]]:
@@ -94,9 +102,3 @@ def _summaries(conclusion: Conclusion) -> dict[int, dict[str, Any]]:
 def _plan_is_empty(folder: Path) -> bool:
     value = io.load(folder / PLAN) if (folder / PLAN).is_file() else None
     return isinstance(value, dict) and value.get("rounds") == []
-
-
-def _instruction(folder: Path) -> dict[str, Any] | None:
-    path = folder / "stub_instruction.json"
-    value = io.load(path) if path.is_file() else None
-    return value if isinstance(value, dict) else None

@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 from dump_analysis.artefacts import file_names, io, report_source
 from dump_analysis.artefacts.faults import Fault
 from dump_analysis.artefacts.report_source import ReportSource
+from dump_analysis.rounds import history
 from dump_analysis.wording import Language
 
 from . import agreement, leaks, rules
 from .said import Voice
 
 PACKAGES = ("jinja2", "markdown", "markupsafe")  # what rendering needs, and nothing else here
-_OF_ROUNDS = ("round_result.json", "stub_instruction.json")  # what a report tells of a round
+
+_OF_ROUNDS = (history.INSTRUCTION, history.RESULT)  # what a report shows of a round
 
 
 class Checked(NamedTuple):
@@ -69,13 +71,13 @@ def rendered(source: ReportSource, folder: Path, language: Language | None) -> t
 
 
 def _leaks_beside(source: ReportSource, folder: Path) -> list[Fault]:
-    """What the files beside a source hold that a report may show: those it names, the results, and what it tells of rounds.
+    """What the files beside a source hold that a report may show: those it names, the results, and what rounds were to show and showed.
 
-    What else a round's folder holds (the outcome and msprobe's configuration, which state paths) is never shown.
+    What else lies in a round's folder (the configuration of its run, with the paths of that machine) is in no report.
     """
     names = {one.name for one in source.artifacts.files} | {file_names.CONCLUSION, file_names.RESULTS}
-    of_rounds = {path for name in _OF_ROUNDS for path in folder.glob(f"round*/{name}")}
-    paths = {folder / name for name in names if name.endswith(".json")} | of_rounds
+    paths = {folder / name for name in names if name.endswith(".json")}
+    paths |= {history.folder_of(folder, number) / name for number in history.numbers_of(folder) for name in _OF_ROUNDS}
     found: list[Fault] = []
     for path in sorted(path for path in paths if path.is_file()):
         value: Any = io.load(path)

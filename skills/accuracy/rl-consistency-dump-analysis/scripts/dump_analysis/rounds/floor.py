@@ -54,6 +54,10 @@ def sequenced(side: Side) -> Sequenced:
     try:
         rows = {row.boundary: row.train for row in mapping.boundaries if row.boundary in INPUTS}
         values = [_values(rows[name], side, files) for name in INPUTS if name in rows]
+    except DumpError as error:
+        if str(error).startswith("Cannot "):
+            raise
+        raise DumpError(f"Cannot measure a noise floor: {error}. Hand dumps that hold the values of tensors (task: tensor).") from None
     finally:
         files.close()
     keys = [b"".join(value[start * size : stop * size] for value, size in values) for start, stop in spans]
@@ -95,7 +99,10 @@ def _across(runs: Sequence[Sequenced], *, every: bool) -> Iterator[Copies]:
 
 
 def points(pairs: Sequence[Copies]) -> list[FloorPoint]:
-    """The worst over all pairs at each boundary, in the order of the model. Raises DumpError where a dump cannot be read."""
+    """The worst over all pairs at each boundary, in the order of the model.
+
+    Raises DumpError where a dump cannot be read, or nothing was compared.
+    """
     worst: dict[str, FloorPoint] = {}
     for pair in pairs:
         results, _ = gate.compare(list(_rows(pair)), [], pair.left.side, pair.right.side)
@@ -104,6 +111,9 @@ def points(pairs: Sequence[Copies]) -> list[FloorPoint]:
                 found = _point(result)
                 known = worst.get(result.boundary, found)
                 worst[result.boundary] = _worse(known, found)
+    if not worst:
+        what = "no boundary was compared: none of these runs records the same tensors as another"
+        raise DumpError(f"Cannot measure a noise floor: {what}. Hand runs of one side, dumped alike.")
     return list(worst.values())
 
 

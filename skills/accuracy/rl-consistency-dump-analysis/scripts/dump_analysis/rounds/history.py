@@ -3,14 +3,18 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+from msprobe_files.errors import DumpError
 
 from dump_analysis.artefacts import io
 from dump_analysis.artefacts.common import SideName
 from dump_analysis.artefacts.round_result import Downstream, Local, RoundResult
 from dump_analysis.artefacts.stub_instruction import StubInstruction
+from dump_analysis.artefacts.stub_outcome import StubOutcome
 
 INSTRUCTION, OUTCOME, RESULT = "stub_instruction.json", "stub_outcome.json", "round_result.json"
+T = TypeVar("T", StubInstruction, StubOutcome, RoundResult)
 _FOLDER = re.compile(r"round([1-9][0-9]{0,5})\Z")
 
 
@@ -45,23 +49,44 @@ def result_label(one: Round) -> str:
     return f"round{one.number}/{RESULT}"
 
 
+def numbers_of(workdir: Path) -> list[int]:
+    """The numbers of the rounds that have a folder here; a folder of another name (``round1_old``) is none of a round."""
+    if not workdir.is_dir():
+        return []
+    return sorted(int(match[1]) for path in workdir.iterdir() if (match := _FOLDER.match(path.name)) and path.is_dir())
+
+
+def taken(workdir: Path) -> list[int]:
+    """The numbers of the rounds whose folder holds anything; one that was made and left empty is free."""
+    return [number for number in numbers_of(workdir) if any(folder_of(workdir, number).iterdir())]
+
+
+def read(folder: Path, name: str, kind: type[T]) -> tuple[T, list[str]]:
+    """The instruction or result in the folder of a round, and warnings. Raises DumpError where it is that of a round of another number."""
+    shown = f"{folder.name}/{name}"
+    found, warnings = io.of_value(io.load(folder / name), kind, shown)
+    if folder.name != f"round{found.round}":
+        what = f"round: {found.round}, and its folder is {folder.name}"
+        raise DumpError(f"Cannot use {shown}: {what}. Move that folder away, or give it back its name.")
+    return found, warnings
+
+
 def rounds_of(workdir: Path) -> tuple[list[Round], list[str]]:
     """The rounds of an analysis by their number, and warnings. Raises DumpError where a file of one cannot be read.
 
     A result of another instruction than the one beside it is not used.
     """
     found, warnings = [], []
-    numbers = sorted(int(match[1]) for path in workdir.iterdir() if (match := _FOLDER.match(path.name))) if workdir.is_dir() else []
-    for number in numbers:
+    for number in numbers_of(workdir):
         folder = folder_of(workdir, number)
         if not (folder / INSTRUCTION).is_file():
             continue
-        instruction, told = io.read(folder / INSTRUCTION, StubInstruction)
+        instruction, told = read(folder, INSTRUCTION, StubInstruction)
         digest = io.digest_of_file(folder / INSTRUCTION)
         result: RoundResult | None = None
         of_result = None
         if (folder / RESULT).is_file():
-            result, more = io.read(folder / RESULT, RoundResult)
+            result, more = read(folder, RESULT, RoundResult)
             told += more
             if result.instruction is not None and result.instruction.digest != digest:
                 told.append(f"round{number}/{RESULT} is of another instruction and is not used; judge the round again")
@@ -72,10 +97,10 @@ def rounds_of(workdir: Path) -> tuple[list[Round], list[str]]:
     return found, warnings
 
 
-def next_number(rounds: Sequence[Round]) -> int:
-    """The number of the next round: that of one that was planned and not judged, else one more than the last."""
+def next_number(rounds: Sequence[Round], taken: Sequence[int]) -> int:
+    """The number of the next round: that of one that was planned and not judged, else one more than the last that is ``taken``."""
     waiting = [one.number for one in rounds if one.result is None]
-    return waiting[0] if waiting else max((one.number for one in rounds), default=0) + 1
+    return waiting[0] if waiting else max(taken, default=0) + 1
 
 
 def withdraw(workdir: Path, rounds: Sequence[Round]) -> None:

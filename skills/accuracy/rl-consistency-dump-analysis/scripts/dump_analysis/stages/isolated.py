@@ -5,14 +5,13 @@ An analysis of two dumps alone has no rounds; then the stage asks for nothing, u
 
 from dump_analysis.artefacts.round_plan import RoundPlan
 from dump_analysis.round_steps import PLAN
-from dump_analysis.rounds import history
 
 from .workdir import Missing, Workdir
 
 
 def gate(work: Workdir) -> Missing:
     """Each gap and its repair."""
-    plan, rounds = work.read(PLAN, RoundPlan), history.rounds_of(work.folder)[0]
+    plan, rounds = work.read(PLAN, RoundPlan), work.rounds()
     waiting = [one.number for one in rounds if one.result is None]
     if waiting:
         number = waiting[0]

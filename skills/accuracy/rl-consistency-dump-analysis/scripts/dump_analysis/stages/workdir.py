@@ -15,10 +15,12 @@ from msprobe_files.units import UnitPlace
 
 from dump_analysis import round_steps, sides
 from dump_analysis.artefacts import file_names, io, semantic_mapping
+from dump_analysis.artefacts.boundary_results import BoundaryResults
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG
+from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG, rounds_here
 from dump_analysis.rounds import history
+from dump_analysis.rounds.history import Round
 from dump_analysis.sides import Side
 
 CARD, ROWS = "task_card.json", "rows.json"
@@ -61,9 +63,13 @@ class Workdir:
         return found if isinstance(found, kind) else None
 
     def round_results(self) -> list[str]:
-        """The results of the override rounds, below this folder."""
-        found = sorted(self.folder.glob(f"round*/{history.RESULT}"))
-        return [f"{path.parent.name}/{path.name}" for path in found]
+        """The results of the override rounds that a conclusion from this folder takes in."""
+        return [history.result_label(one) for one in self.rounds() if one.result_digest is not None]
+
+    def rounds(self) -> list[Round]:
+        """The override rounds of the dumps that were compared here."""
+        results = self.read(RESULTS, BoundaryResults)
+        return (rounds_here(self.folder, results) if results is not None else history.rounds_of(self.folder))[0]
 
     def mapping(self) -> SemanticMapping | None:
         """semantic_mapping.json, which people may have edited; None where it is not there."""

@@ -15,6 +15,7 @@ from dump_analysis.artefacts.probe import Probe
 from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.artefacts.report_source import NamedFile
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
+from dump_analysis.rounds import history
 from dump_analysis.wording import Language, text_of
 
 _NAMED = (file_names.PROBE, file_names.MAPPING, file_names.RESULTS, file_names.REPLAY, file_names.CONCLUSION)
@@ -61,7 +62,7 @@ def of_folder(folder: Path, language: Language) -> Facts:
     if conclusion is None:
         raise DumpError(f"Cannot fill {file_names.SOURCE}: {file_names.CONCLUSION} went away. Run conclude.py again.")
     digests = {one.label: one.digest for one in conclusion.inputs}
-    rounds = sorted(path.relative_to(folder).as_posix() for path in folder.glob("round*/round_result.json"))
+    rounds = [label for label in digests if label.endswith(f"/{history.RESULT}")]
     named = [NamedFile(name, io.digest_of_file(folder / name)) for name in (*_NAMED, *rounds) if (folder / name).is_file()]
     edited = [one.name for one in named if one.name in digests and digests[one.name] != one.digest]
     warnings += [f"{name} was made or edited since {file_names.CONCLUSION} was made from it; run conclude.py again" for name in edited]

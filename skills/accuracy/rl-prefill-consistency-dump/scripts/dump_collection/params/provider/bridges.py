@@ -91,7 +91,7 @@ def _imported(place: Place, path: Path, name: str) -> Any:
     module = ".".join(path.relative_to(root).with_suffix("").parts)
     try:
         return importlib.import_module(module)
-    except Exception as error:  # noqa: BLE001  # foreign code, run as it is imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # foreign code, run as it is imported
         raise DumpError(
             "Cannot import %s from %s: %s: %s. Run this in the trainer's environment, which has what it needs."
             % (name, place.shown, type(error).__name__, error)

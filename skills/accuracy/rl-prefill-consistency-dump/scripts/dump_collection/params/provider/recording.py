@@ -47,17 +47,20 @@ class Held(NamedTuple):
     undeclared: Dict[str, Any]
 
 
-def record(folder: str, bridge: str, sources: Sequence[str]) -> Recorded:
+def record(folder: str, bridge: str, sources: Sequence[str], out: str) -> Recorded:
     """Build the provider of a folder that holds a config.json (or of that file), no weights, and record it.
 
-    ``bridge``: a class of Megatron-Bridge or of the ``sources``, or AutoBridge.  Nothing is downloaded, no code of the model folder is
-    run, no bytecode is written beside the sources.  Raises DumpError where a package or the class is not found, or the bridge fails.
+    ``bridge``: a class of Megatron-Bridge or of the ``sources``, or AutoBridge; ``out``: where it will be written, by the caller.
+    Nothing is downloaded, no code of the model folder is run, no bytecode is written beside the sources.  Raises DumpError where a package
+    or the class is not found, the bridge fails or ends the process, or ``out`` is the configuration itself.
     """
     folder = str(Path(folder).parent if Path(folder).name == "config.json" else Path(folder))
     config_file = Path(folder) / "config.json"
     if not config_file.is_file():
         raise DumpError("Cannot find %s: no such file. Hand the folder of a model in Hugging Face's form." % config_file)
     written = load_json(str(config_file))
+    if os.path.realpath(out) == os.path.realpath(str(config_file)):
+        raise DumpError("Cannot write %s: it is the configuration that is read. Choose another name." % out)
     searched = bridges.places(sources)
     sys.dont_write_bytecode = True
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -87,7 +90,7 @@ def _import_all(searched: Sequence[bridges.Place]) -> stand_ins.StandIns:
 def _need(name: str, searched: Sequence[bridges.Place]) -> None:
     try:
         importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001  # foreign code, run as it is imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # foreign code, run as it is imported
         where = ", ".join([place.shown for place in searched] + ["the packages of %s" % (Path(sys.executable).name or "this Python")])
         lacks = isinstance(error, ModuleNotFoundError) and name.startswith(error.name or "?")
         why = "no module of that name" if lacks else "%s: %s" % (type(error).__name__, error)
@@ -98,7 +101,7 @@ def _config_of(folder: str, written: Dict[str, Any]) -> Any:
     """transformers' own object, as the bridge is handed it."""
     try:
         config = importlib.import_module("transformers").AutoConfig.from_pretrained(str(folder))
-    except Exception as error:  # noqa: BLE001  # whatever a configuration class raises about this file
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a configuration class raises about this file
         raise DumpError(
             "Cannot read %s: transformers %s says %s. Run this with the trainer's transformers."
             % (Path(folder) / "config.json", _version("transformers"), _first_line(error))
@@ -112,7 +115,7 @@ def _built(name: str, searched: Sequence[bridges.Place], config: Any) -> Built:
         return _by_auto(config) if name == bridges.AUTO else _by_class(bridges.bridge_class(name, searched), config)
     except DumpError:
         raise
-    except Exception as error:  # noqa: BLE001  # foreign code
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # foreign code
         raise DumpError(
             "Cannot build the provider: %s, %s: %s. Check that this bridge is for a %s."
             % (name, type(error).__name__, _first_line(error), ", ".join(config.architectures or [config.model_type]))
@@ -139,7 +142,7 @@ def _usual(config: Any) -> Optional[str]:
     try:
         bridge = importlib.import_module("megatron.bridge").AutoBridge.from_hf_config(config)
         return type(bridge._model_bridge).__name__
-    except Exception:  # noqa: BLE001  # foreign code; without an answer nothing is said
+    except (Exception, SystemExit):  # noqa: BLE001  # foreign code; without an answer nothing is said
         return None
 
 
@@ -169,7 +172,7 @@ def _in_force(built: Built) -> Tuple[Held, Optional[str]]:
         return before, None
     try:
         finalize()
-    except Exception as error:  # noqa: BLE001  # foreign code
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # foreign code
         return before, "%s: %s" % (type(error).__name__, _first_line(error))
     return _held(built.provider), None
 
@@ -190,11 +193,16 @@ def _as_data(value: Any) -> Any:
         return public(plain(value))
     if isinstance(value, (list, tuple)):
         return [_as_data(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_as_data(item) for item in value), key=str)  # a set has another order in each run
     if isinstance(value, dict):
         return {str(key): _as_data(item) for key, item in value.items()}
     if callable(value) and hasattr(value, "__qualname__"):
         return "<%s.%s>" % (getattr(value, "__module__", ""), value.__qualname__)
-    return public(_ADDRESS.sub("", str(value)))
+    try:
+        return public(_ADDRESS.sub("", str(value)))
+    except Exception:  # noqa: BLE001  # foreign code
+        return "<%s>" % type(value).__name__
 
 
 def _weakened(bridge: str, usual: Optional[str], absent: Sequence[str], failed: Optional[str]) -> Iterator[str]:
