@@ -8,6 +8,8 @@ from dump_analysis.mapping.recorded.signatures import decades, distance, gram
 Parts = list[tuple[str, Node]]
 Made = set[tuple[Node, Node]]
 
+_ALIKE = 1.3  # decades: what a signature alone may join
+
 
 class Evidence:
     """The evidence for every pair (train node, infer node).
@@ -34,6 +36,10 @@ class Evidence:
     def share(self, train: Node, infer: Node) -> float:
         """Share of the weights that join modules at whose same side the two nodes stand; 0 without."""
         return self._shares.get((train, infer), 0.0)
+
+    def may_be(self, train: Node, infer: Node) -> bool:
+        """Parts side by side are joined by what they hold: where they stand says nothing, as no module need have made them."""
+        return not (train.union or infer.union) or self.share(train, infer) > 0 or self.likeness(train, infer) > _ALIKE
 
     def made_alike(self, train: Node, infer: Node) -> bool:
         """Whether equal rows of weights make exactly these columns."""

@@ -8,7 +8,6 @@ from dump_analysis.mapping.recorded.nodes import Node
 
 _WHOLE_WAY = 6.0  # decades that the whole length of the execution costs
 _SURE_WEIGHTS, _SURE_LIKENESS = 0.9, 3.0  # from which a pair is an anchor where nothing is joined yet
-_ALIKE = 1.3  # decades: what a signature alone may join
 
 
 def join_rest(evidence: Evidence, joined: list[tuple[Node, Node]]) -> list[tuple[Node, Node]]:
@@ -26,15 +25,10 @@ def join_rest(evidence: Evidence, joined: list[tuple[Node, Node]]) -> list[tuple
     score = np.full((len(train), len(infer)), IMPOSSIBLE)
     for row, left in enumerate(train):
         for column, right in enumerate(infer):
-            if left.width == right.width and _may_be(evidence, left, right):
+            if left.width == right.width and evidence.may_be(left, right):
                 apart = abs(expected[row] - when[right])
                 score[row, column] = evidence.likeness(left, right) + evidence.share(left, right) - _WHOLE_WAY * apart
     return [(train[row], infer[column]) for row, column in assign(score)]
-
-
-def _may_be(evidence: Evidence, left: Node, right: Node) -> bool:
-    """Parts side by side are joined by what they hold: where they stand says nothing, as no module need have made them."""
-    return not (left.union or right.union) or evidence.share(left, right) > 0 or evidence.likeness(left, right) > _ALIKE
 
 
 def _chain(evidence: Evidence, train: list[Node], infer: list[Node]) -> list[tuple[float, float]]:

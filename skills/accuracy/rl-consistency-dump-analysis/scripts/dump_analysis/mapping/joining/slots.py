@@ -69,7 +69,9 @@ def _scores(evidence: Evidence, train: list[Members], infer: list[Members], shif
     for row, left in enumerate(train):
         for column, right in enumerate(infer):
             pairs = [(node, right[layer + shift]) for layer, node in left.items() if layer + shift in right]
-            if 2 * len(pairs) >= max(len(left), len(right)) and all(x.width == y.width for x, y in pairs):
+            if 2 * len(pairs) < max(len(left), len(right)) or any(x.width != y.width for x, y in pairs):
+                continue
+            if any(evidence.may_be(x, y) for x, y in pairs):
                 alike = np.mean([evidence.likeness(*pair) for pair in pairs])
                 weights = np.mean([evidence.share(*pair) for pair in pairs])
                 apart = np.mean([abs(evidence.when[x] - evidence.when[y]) for x, y in pairs]) * len(left)
