@@ -44,7 +44,8 @@ def test_an_open_point_keeps_a_pair_from_being_consistent(tmp_path: Path) -> Non
     assert (code, found["consistency"], points(found)) == (3, "undecided", {"param_P1": "supported"})
     assert [told["kind"] for told in found["would_decide"]] == ["param_decides"]
     assert "param report" in [one["label"] for one in found["inputs"]]
-    first = printed.splitlines()[0]
+    headline, first = printed.splitlines()[:2]
+    assert headline == "? Undecided: open parameters could hide a fault"
     assert first.endswith("But parameters of the two sides differ and are let stand by nobody: P1.")
     assert found["summary"][0]["values"]["verdict"]["kind"] == "sum_rounding"
 

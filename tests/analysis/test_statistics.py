@@ -161,7 +161,7 @@ def test_the_story_is_told_without_a_hint(story: Answer) -> None:
     assert {name: story.agree(name) for name in ["input_ids", "positions", "embedding.out", *every, "final_norm.out"]} == dict.fromkeys(
         ["input_ids", "positions", "embedding.out", *every, "final_norm.out"], "yes"
     )
-    first, second, _ = story.text.splitlines()[:3]
+    _, first, second = story.text.splitlines()[:3]
     assert "layers 0 to 23" in first
     assert "none disagrees" in first
     assert "never show equality" in first

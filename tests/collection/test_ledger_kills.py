@@ -153,7 +153,7 @@ def test_a_file_written_meanwhile_is_not_stored_torn(tmp_path: Path, monkeypatch
         store.keep(str(path), tmp_path / "run")
 
 
-def test_ctrl_c_waits_until_a_file_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_waits_until_a_file_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The command says that nothing was left half written."""
     tree, work = make_tree(tmp_path / "trainer"), tmp_path / "run"
     _record(tree, work)
@@ -166,6 +166,8 @@ def test_ctrl_c_waits_until_a_file_is_whole(tmp_path: Path, monkeypatch: pytest.
         write(handle, data[3:])
 
     monkeypatch.setattr(store, "_write_all", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started with it ignored
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     backup = Before(hashlib.sha256(ACTOR).hexdigest(), "0644", "ledger/" + hashlib.sha256(ACTOR).hexdigest())
     with pytest.raises(KeyboardInterrupt):
         store.put_back(str(tree / "verl/actor.py"), backup, work)

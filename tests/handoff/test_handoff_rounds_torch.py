@@ -115,7 +115,7 @@ def test_an_instruction_is_the_same_bytes_each_time(apart: Apart, analysed: Call
         folder.mkdir()
         for file in work.glob("*.json"):
             (folder / file.name).write_bytes(file.read_bytes())
-        flags = ["--train", pair.train, "--infer", pair.infer, "--workdir", folder, "--target", "infer", *DESPITE]
+        flags = ["--train", pair.train, "--infer", pair.infer, "--workdir", folder, "--target", "infer", "--all", *DESPITE]
         assert apart.analysis("make_stub_instruction.py", *flags).returncode == 0
         made.append((folder / "round1/stub_instruction.json").read_bytes())
     assert made[0] == made[1]

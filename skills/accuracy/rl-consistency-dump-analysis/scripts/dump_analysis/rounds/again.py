@@ -38,6 +38,8 @@ def stated(outcome: StubOutcome, digest: str, new: Side) -> Worded | None:
         failed = next((effect for effect in outcome.effect if not effect.overridden), None)
         if failed is None:
             return word("why_not_verified")
+        if failed.evidence.kind in _APPLIED_AGAIN:
+            return word("why_applied_again", told=failed.evidence)
         return word("why_not_overridden", entry=failed.target_entry, input=failed.input, evidence=failed.evidence)
     spoiled = [warning for warning in outcome.warnings if warning.kind in _APPLIED_AGAIN]
     if spoiled:
