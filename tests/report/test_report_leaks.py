@@ -29,7 +29,7 @@ KINDS = {
     "web token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
     "basic auth": "https://alice:s3cret@registry/x",
     "home directory": "see /home/alice/dumps/train",
-    "home after Chinese": "位于/root/work/dump",
+    "home after Chinese": "位于/home/alice/dump",
     "home sign": "~/dumps/train",
     "home variable": "$HOME/dumps",
     "absolute path": "/data01/models/qwen2/config.json",
