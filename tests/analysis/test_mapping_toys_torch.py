@@ -26,8 +26,8 @@ _KV = {f"layers.1.{x}" for x in ("k.out", "v.out", "k.weight", "v.weight")}
 SAID = {("kv_swapped", "train"): _KV, ("kv_swapped", "infer"): _KV}
 # The trainer calls up before gate there, and rows stand in the order of its calls.
 UP_FIRST = ("gate_up_order", "train")
-# Other operands than on the clean pair: with nothing added the sum is o_proj's result itself; the fused norm alone records the sum.
-ELSEWHERE = {"missing_residual": {"layers.1.resid_attn"}, "fused_add_unrounded": {"layers.1.resid_attn"}}
+# Other operands than on the clean pair: the fused norm alone records the sum.
+ELSEWHERE = {"fused_add_unrounded": {"layers.1.resid_attn"}}
 # What one layer hands out and the next takes in are two values there, and either is the row's.
 ELSEWHERE |= {"altered_stream": {"layers.0.resid_mlp"}}
 ELSEWHERE |= {"gelu": {"layers.1.act_mul.out"}}  # a module of another class

@@ -15,11 +15,12 @@ from dump_analysis.mapping.joining.join import join
 from dump_analysis.mapping.joining.joined import Joined, JoinedSides
 from dump_analysis.mapping.naming.gaps import Extra, Gap, gaps_of
 from dump_analysis.mapping.naming.places import has_role, names_of
-from dump_analysis.mapping.naming.producers import Makers, Producer, maker_of, of_operand
+from dump_analysis.mapping.naming.producers import Makers, Producer, Taken, maker_of, of_operand
 from dump_analysis.mapping.naming.rowgraph import first_spot
 from dump_analysis.mapping.naming.tails import TailRow, logits_row
+from dump_analysis.mapping.naming.usual import taken_as_usual
 from dump_analysis.mapping.recorded.cuts import cut_op, with_ops
-from dump_analysis.mapping.recorded.nodes import Node, SideNodes
+from dump_analysis.mapping.recorded.nodes import SideNodes
 from dump_analysis.mapping.rows.candidates import by_place, equal_vectors
 from dump_analysis.mapping.rows.flat_parameters import flat_rows
 from dump_analysis.mapping.rows.log_probs import LogProbs, log_prob_rows
@@ -147,10 +148,11 @@ def _lines(joined: JoinedSides, names: Sequence[str], doubtful: set[str], tail: 
     """The rows of boundaries in their order: inputs, joined rows, logits of the last position. ``doubtful``: names with a note."""
     lines = [_input_line(name, joined) for name in ("input_ids", "positions")]
     found = [line for line in lines if line is not None]
-    makers = Makers(joined.train), Makers(joined.infer)
     notes = {name: said.text for name, said in by_place(joined, names, doubtful).items()}
     notes |= {name: word("exchanged", other=other).text for name, other in _crossed(joined, names).items()}
-    found += [_joined_line(makers, row, name, notes.get(name)) for row, name in zip(joined.rows, names, strict=True)]
+    train = taken_as_usual(Makers(joined.train), names, [row.train for row in joined.rows])
+    infer = taken_as_usual(Makers(joined.infer), names, [row.infer for row in joined.rows])
+    found += [_joined_line(row, name, ends, notes.get(name)) for row, name, *ends in zip(joined.rows, names, train, infer, strict=True)]
     found += [_tail_line(joined, tail)] if tail is not None else []
     made = with_embedding([line.made for line in found], joined.train, joined.infer)
     return [line._replace(made=one) for line, one in zip(found, made, strict=True)]
@@ -180,22 +182,17 @@ def _dtype(side: SideNodes, operand: Operand) -> str:
     return "" if place is None else tensors.described(place).dtype
 
 
-def _joined_line(makers: tuple[Makers, Makers], row: Joined, name: str, note: str | None) -> _Line:
-    train, infer = makers[0].of(row.train), makers[1].of(row.infer)
-    left, right = makers[0].operand(row.train, train), makers[1].operand(row.infer, infer)
+def _joined_line(row: Joined, name: str, ends: Sequence[Taken], note: str | None) -> _Line:
+    (left, train, *_), (right, infer, *_) = ends
     if row.columns is not None:
         left = with_ops(left, cut_op(1, row.columns))
     basis: list[Basis] = ["weights"] if row.weights > 0.5 else []
     basis += ["signature"] if row.likeness >= _CLOSE else []
     basis += [_BASES.get(row.why, "structure")]
     confidence = round(max(0.01, min(_SURE, 0.5 + 0.1 * row.likeness + 0.1 * row.weights)), 2)
-    modules = Modules(_module(makers[0].side, row.train, train), _module(makers[1].side, row.infer, infer))
+    modules = Modules(*(end.module for end in ends))
     made = Made(stem_of(name), has_role(name, row), train, infer, row.columns, confidence)
     return _Line(Row(name, 0, left, right, basis, confidence, modules, note or _sum_note(row)), made)
-
-
-def _module(side: SideNodes, node: Node, made: Producer | None) -> str | None:
-    return made.entry if made is not None else maker_of(side, node)
 
 
 def _sum_note(row: Joined) -> str | None:

@@ -14,7 +14,7 @@ from dump_analysis.mapping.naming.rowgraph import first_spot, holds
 from dump_analysis.mapping.recorded.columns import column_keys
 from dump_analysis.mapping.recorded.cuts import cut_op, with_ops
 from dump_analysis.mapping.recorded.keys import places_of
-from dump_analysis.mapping.recorded.nodes import Node, SideNodes
+from dump_analysis.mapping.recorded.nodes import Node, SideNodes, Spot
 from dump_analysis.mapping.recorded.token_rows import matrix_ops, window_ops
 from dump_analysis.sides import Place, resolve
 
@@ -35,12 +35,24 @@ class Producer(NamedTuple):
         return len(self.columns) == self.width and bool((self.columns == np.arange(self.width)).all())
 
 
+class Taken(NamedTuple):
+    """What a row takes of a node: its operand, what makes it, the innermost entry in which it is made, and the place, one of the node's."""
+
+    operand: Operand
+    made: Producer | None
+    module: str | None
+    place: tuple[str, str, str]
+
+
 def maker_of(side: SideNodes, node: Node) -> str | None:
     """The innermost recorded entry in which a node's value is made; None for inputs of the model, or where it is not known.
 
     The first entry that returns it; where an entry receives it before that, the parent of that entry.
     """
-    spot = first_spot(node)
+    return _made_in(side, first_spot(node))
+
+
+def _made_in(side: SideNodes, spot: Spot) -> str | None:
     return spot.entry if spot.io == "output" else parent_of(side, spot.entry)
 
 
@@ -70,6 +82,19 @@ class Makers:
                 if "[" not in path:
                     self._wholes.append((side.records.times.end[entry], entry, node))
         self._wholes.sort(key=lambda whole: whole[0])
+
+    def taken(self, node: Node) -> Taken:
+        """What a row of a node takes, from the place where it is made."""
+        made, spot = self.of(node), first_spot(node)
+        place = (made.entry, "output", made.path) if made is not None else (spot.entry, spot.io, spot.path)
+        return Taken(self.operand(node, made), made, made.entry if made is not None else _made_in(self.side, spot), place)
+
+    def taken_at(self, node: Node, spot: Spot) -> Taken | None:
+        """The like from one of the node's places; None where its rows are not the tokens."""
+        place = spot.entry, spot.io, spot.path
+        operand = self._as_recorded(place)
+        made = self._first(node, [place[::2]]) if place[::2] in self._places.get(node, ()) else None
+        return None if operand is None else Taken(operand, made, _made_in(self.side, spot), place)
 
     def operand(self, node: Node, made: Producer | None) -> Operand:
         """The operand of a node: from the place where it is made rather than from where another entry received it."""

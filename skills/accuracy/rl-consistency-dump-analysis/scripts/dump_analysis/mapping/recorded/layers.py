@@ -49,6 +49,7 @@ def label(side: SideNodes) -> Layers:
             if place is not None:
                 members.setdefault(_slot(place, spot, node), {}).setdefault(place.layer, node)
     side.layers = count
+    side.modules = {entry: place.module for entry, place in (parents | leaves).items()}
     return Layers(leaves, members)
 
 

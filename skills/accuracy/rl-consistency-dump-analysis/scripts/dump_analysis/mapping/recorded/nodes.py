@@ -134,7 +134,8 @@ class SideNodes:
 
     ``picked``: numbers of the sampled tokens among the joined ones.  ``ids``, ``positions``: operands of the joined tokens.
     ``tails``: float outputs whose rows are not the tokens.  ``nodes``: in the order in which they were found.
-    ``sums``: id of a node -> the nodes that it is the sum of.  ``layers``: how often the repeating block occurs.
+    ``sums``: id of a node -> the nodes that it is the sum of.  ``layers``: how often the repeating block occurs; ``modules``: entry ->
+    its number inside the block.
     ``at``: (entry, io, path) -> the node recorded or cut there.  ``known``: digest -> node, the latest.  ``owners``: entries with
     parameters.
     """
@@ -148,6 +149,7 @@ class SideNodes:
     nodes: list[Node] = field(default_factory=list)
     sums: dict[int, tuple[Node, ...]] = field(default_factory=dict)
     layers: int = 0
+    modules: dict[str, float] = field(default_factory=dict)
     at: dict[tuple[str, str, str], Node] = field(default_factory=dict)
     known: dict[tuple[tuple[int, ...], bytes], Node] = field(default_factory=dict)
     owners: frozenset[str] = field(init=False)
