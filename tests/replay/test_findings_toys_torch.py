@@ -66,6 +66,14 @@ def test_a_lost_bias_is_one_finding(toys: Toys, tmp_path: Path, side: Side) -> N
 
 
 @pytest.mark.parametrize("side", SIDES)
+def test_a_lost_residual_is_one_finding(toys: Toys, tmp_path: Path, side: Side) -> None:
+    """The engine's norm adds before it norms: what it returns beside the sum is wrong by the sum, and no second fault."""
+    (finding,) = of(concluded(toys.pair("missing_residual", side), tmp_path), "logic")
+    assert finding.boundaries == ["layers.1.resid_attn", *(["layers.1.post_norm.out"] if side == "infer" else [])]
+    assert (finding.side, finding.cause.kind) == (side, "replay_fits_without")
+
+
+@pytest.mark.parametrize("side", SIDES)
 def test_a_constant_is_named_with_both_values(toys: Toys, tmp_path: Path, side: Side) -> None:
     """D01: the fault is as small as rounding and is none. One norm of seven computes with another eps than the rest of its side; the
     configuration says the same, and to which value it is to be set."""

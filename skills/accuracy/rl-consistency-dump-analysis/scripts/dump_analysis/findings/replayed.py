@@ -73,7 +73,7 @@ def of_replay(found: Sequence[Seen], modules: dict[str, Modules], inputs_part_at
     ``inputs_part_at``: the token from which ids or positions differ: what is not decided and differs only from there on may follow from
     that.
     """
-    groups = _together(one for one in found if one.module.verdict == "logic" and _cause_of(one) is not None)
+    groups = _with_lost(_together(one for one in found if one.module.verdict == "logic" and _cause_of(one) is not None))
     made = [_with_chain(_logic(group, modules), group, found) for group in groups]
     rounded = _groups((one for one in found if one.module.verdict == "rounding" and _adds(one)), _rounding_key)
     made += [_with_chain(_rounding(group, modules), group, found) for group in rounded]
@@ -114,6 +114,29 @@ def _together(found: Iterable[Seen]) -> list[list[Seen]]:
     return _groups(found, key)
 
 
+def _with_lost(groups: Sequence[list[Seen]]) -> list[list[Seen]]:
+    """A norm that adds first and loses an addend says of its result what the sum says that the same call returns: one cause."""
+    sums = {(one.module.side, _entry(one)): group for group in groups for one in group if one.module.operator == "residual_add"}
+    kept = []
+    for group in groups:
+        lost = [one for one in group if _loses(one) and (one.module.side, _entry(one)) in sums]
+        for one in lost:
+            sums[one.module.side, _entry(one)].append(one)
+        left = [one for one in group if one not in lost]
+        kept += [group] if not lost else [left] if left else []
+    return kept
+
+
+def _loses(one: Seen) -> bool:
+    told = _cause_of(one)
+    return told is not None and told.kind == "replay_mistake" and "_input_lost" in str(told.values["variant"])
+
+
+def _entry(one: Seen) -> str | None:
+    """The call of the side at fault that makes a module's value."""
+    return {"train": one.module.train.entry, "infer": one.module.infer.entry}.get(one.module.side)
+
+
 def _rounding_key(one: Seen) -> object:
     return one.module.operator, one.module.train.variant, one.module.infer.variant
 
@@ -134,7 +157,8 @@ def _logic(group: Sequence[Seen], modules: dict[str, Modules]) -> Finding:
     told, side = _cause_of(group[0]), group[0].module.side
     if told is None:
         raise ValueError(f"{group[0].module.module} has no cause of its own")
-    cause = _constants(group, str(told.values["name"])) if told.kind == "replay_constants" else _in_one_cause(group, told)
+    alike = [one for one in group if (own := _cause_of(one)) is not None and own.kind == told.kind]
+    cause = _constants(group, str(told.values["name"])) if told.kind == "replay_constants" else _in_one_cause(alike, told)
     proofs = [each for one in group for each in one.module.evidence if each.kind != "replay_weights_differ"]
     seen_there = _hints(group[0].result) if told.kind == "replay_unexplained" else []  # nothing names it: what it looks like
     made = finding(
