@@ -171,6 +171,24 @@ def test_two_forced_rounds_see_what_the_trainer_records_as_arguments_alone(proce
     assert found.plan("--all", "--target", "train") is None
 
 
+def test_where_one_side_cannot_show_what_is_open_the_plan_says_that_the_other_can(process: Loading, toys: Toys, tmp_path: Path) -> None:
+    """Attention behind wrong q, k and v: the trainer makes it of what its own projections returned, which `load` cannot override."""
+    found = analyse(process, toys, tmp_path / "other", infer=(("missing_bias", 1), ("probs_rounded", 1)), replay=False)
+    stops = []
+    while (number := found.plan("--all", "--target", "train")) is not None:
+        found.carry_out(number)
+        stops.append(found.judge(number)[1]["stop"])
+        found.conclude()
+    assert stops == ["continue", "continue"]
+    assert "round_other_side" in {one["kind"] for one in found.read("round_plan.json")["remarks"]}
+    assert found.plan("--all") == 3
+    found.carry_out(3)
+    _, result = found.judge(3)
+    assert found.read("round3/stub_instruction.json")["target_side"] == "infer"
+    assert set(differing(result)) == {"layers.1.q.out", "layers.1.k.out", "layers.1.v.out", "layers.1.attn_core.out"}
+    assert result["stop"] == "all_listed"
+
+
 def test_an_override_that_stays_on_for_a_later_forward_is_not_effective(process: Loading, toys: Toys, tmp_path: Path) -> None:
     """A forward between two windows gets the same tensors: what the second window recorded is no round of this instruction."""
     found = analyse(process, toys, tmp_path / "again", infer=(("one_channel", 0),), replay=False)

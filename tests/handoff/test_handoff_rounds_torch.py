@@ -25,7 +25,7 @@ DESPITE = ("--despite", "weights", "inputs", "config")
 
 @pytest.fixture(scope="module")
 def analysed(apart: Apart, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Sample, Path]]:
-    """A sample and the folder of its analysis; each once."""
+    """A sample and the folder of its analysis without replay, so that everything is open and either side worth a round; each once."""
     made: dict[str, tuple[Sample, Path]] = {}
     root = tmp_path_factory.mktemp("analysed")
 
@@ -35,6 +35,8 @@ def analysed(apart: Apart, tmp_path_factory: pytest.TempPathFactory) -> Callable
             flags = ["--train", pair.train, "--infer", pair.infer, "--mapping", pair.mapping, "--output-dir", work]
             ran = apart.analysis("diagnose.py", *flags)
             assert ran.returncode == 0, ran.stderr
+            (work / "replay_results.json").unlink()
+            assert apart.analysis("conclude.py", "--workdir", work).returncode == 0
             made[name] = pair, work
         return made[name]
 

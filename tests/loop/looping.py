@@ -44,7 +44,10 @@ class Pair(NamedTuple):
 
 
 class Manner(NamedTuple):
-    """One form of the loop. ``forced``: all cuts at once; ``replay``: whether modules are recomputed as well."""
+    """One form of the loop. ``target``: the side that the first round overrides, later ones that of the plan.
+
+    ``forced``: all cuts at once; ``replay``: whether modules are recomputed as well.
+    """
 
     target: Side
     forced: bool
@@ -80,7 +83,7 @@ def rounds(pair: Pair, manner: Manner, *more: str) -> Ended:
     """Rounds until the plan has none left, or a result says to stop. ``more``: flags of the plan."""
     results: list[dict[str, Any]] = []
     while len(results) < MOST_ROUNDS:
-        plan = planned(pair, manner, *more)
+        plan = planned(pair, manner, *more, later=bool(results))
         instruction = pair.work / f"round{len(results) + 1}/stub_instruction.json"
         if not plan["rounds"] or not instruction.is_file():
             break
@@ -92,9 +95,9 @@ def rounds(pair: Pair, manner: Manner, *more: str) -> Ended:
     return Ended(results, read(pair.work / "conclusion.json"), read(pair.work / "round_plan.json"))
 
 
-def planned(pair: Pair, manner: Manner, *more: str) -> dict[str, Any]:
-    """The next round's instruction, where one still adds something."""
-    flags = [*(["--all"] if manner.forced else []), "--target", manner.target, *more]
+def planned(pair: Pair, manner: Manner, *more: str, later: bool = False) -> dict[str, Any]:
+    """The next round's instruction, where one still adds something. ``later``: not the first round."""
+    flags = [*(["--all"] if manner.forced else []), *([] if later else ["--target", manner.target]), *more]
     _analysis(pair, "make_stub_instruction.py", *pair.dumps, "--workdir", str(pair.work), *flags)
     return read(pair.work / "round_plan.json")
 

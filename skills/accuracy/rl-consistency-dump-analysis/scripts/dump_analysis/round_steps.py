@@ -52,7 +52,7 @@ def as_planned(workdir: Path) -> list[str]:
         flags += ["--all"] if made.kind == "forced" else []
         side = made.reason.values.get("side")
         asked = isinstance(side, dict) and side.get("kind") == "side_told"
-        flags += ["--target", made.target_side] if asked or made.kind == "forced" else []
+        flags += ["--target", made.target_side] if asked else []
     if (workdir / PLAN).is_file():
         remarks = io.read(workdir / PLAN, RoundPlan)[0].remarks
         named = {remark.values.get("name") for remark in remarks if remark.kind == "round_despite"}
@@ -94,6 +94,7 @@ def plan_step(
         rounds += [PlannedRound(number + at, None, adds) for at, adds in enumerate(best.later, 1)]
     else:
         remarks += [word("round_nothing_open", side=side) for side in able[:1]]
+        remarks += _of_other_side(train, infer, workdir, mapping, ground, target, at_once=at_once)
         history.withdraw(workdir, ground.rounds)
     planned = RoundPlan(
         open=[finding.id for finding in left.findings],
@@ -144,7 +145,9 @@ def judge_step(
         if why is not None:
             result = judge.not_effective(made, digest, why)
         else:
-            result = judge.judge(made, digest, feeds, new, ground._replace(rounds=earlier), _evidence(ground, noise))
+            other: SideName = "train" if made.target_side == "infer" else "infer"
+            new_side = bool(_able(train, infer, workdir, other)[0]) and not history.has_forced(earlier, other)
+            result = judge.judge(made, digest, feeds, new, ground._replace(rounds=earlier), _evidence(ground, noise), other_side=new_side)
     io.write(output, result)
     return result, Told([], warnings)
 
@@ -205,6 +208,17 @@ def _able(train: Side, infer: Side, workdir: Path, target: SideName | None) -> t
     return able, remarks
 
 
+def _of_other_side(
+    train: Side, infer: Side, workdir: Path, mapping: SemanticMapping, ground: Ground, target: SideName | None, *, at_once: bool
+) -> list[Worded]:
+    """Where one side was asked for and no override of it adds anything: that one of the other side would."""
+    other = next((side for side in _SIDES if target is not None and side != target), None)
+    if other is None or not _able(train, infer, workdir, other)[0]:
+        return []
+    found = _planned(feeds_of(mapping.boundaries, train, infer, other), ground, at_once=at_once)
+    return [word("round_other_side", side=other)] if found.wanted is not None else []
+
+
 def _side_said(best: Planned, found: Sequence[Planned], target: SideName | None, *, at_once: bool) -> Worded | None:
     """Why this side is overridden and not the other."""
     if best.wanted is None:
@@ -218,7 +232,8 @@ def _side_said(best: Planned, found: Sequence[Planned], target: SideName | None,
     name = other.wanted.feeds.target_side
     here = {"side": side, "other": name}
     if at_once:
-        (rounds, left, _), (other_rounds, other_left, _) = best.cost, other.cost
-        return word("side_cheaper_forced", **here, rounds=rounds, left=left, other_rounds=other_rounds, other_left=other_left)
+        (hidden, rounds, at_risk, *_), (other_hidden, other_rounds, other_at_risk, *_) = best.cost, other.cost
+        there = {"other_hidden": other_hidden, "other_rounds": other_rounds, "other_at_risk": other_at_risk}
+        return word("side_cheaper_forced", **here, hidden=hidden, rounds=rounds, at_risk=at_risk, **there)
     (hidden, inputs), (other_hidden, other_inputs) = best.cost, other.cost
     return word("side_cheaper_cut", **here, hidden=hidden, inputs=inputs, other_hidden=other_hidden, other_inputs=other_inputs)

@@ -16,7 +16,7 @@ from dump_analysis.artefacts.semantic_mapping import Row
 from dump_analysis.mapping.recorded.times import Times, times_of
 from dump_analysis.rounds import fitting
 from dump_analysis.rounds.fitting import CannotFit, Shape, value_shape
-from dump_analysis.rounds.observed import Seat, outputs_of, seats_of
+from dump_analysis.rounds.observed import Seat, handed_by, outputs, outputs_of, seats_of
 from dump_analysis.rounds.values import Argument, Digest, Mapped, arguments, digest_of, mapped, of_side, row_digests
 from dump_analysis.sides import Side
 from dump_analysis.tensors import Files, cut_stream, stream_of
@@ -45,7 +45,7 @@ class Feed(NamedTuple):
 class Feeds(NamedTuple):
     """One direction of an override. ``feeds``: in the order in which the calls start; ``left``: arguments that nothing feeds.
 
-    ``mapped``: the compared boundaries by name, in the mapping's order; ``outputs``: see `observed.outputs_of`.
+    ``mapped``: the compared boundaries by name, in the mapping's order; ``outputs``, ``handed_by``: see `observed`.
     """
 
     source: Side
@@ -56,6 +56,7 @@ class Feeds(NamedTuple):
     left: list[Argument]
     mapped: dict[str, Mapped]
     outputs: dict[str, Operand]
+    handed_by: dict[str, frozenset[str]]
 
     def of_entry(self, entry: str) -> list[Feed]:
         """What a call gets, on all ranks."""
@@ -83,10 +84,11 @@ def feeds_of(rows: Sequence[Row], train: Side, infer: Side, target: SideName) ->
     files = Files()
     try:
         known = mapped(rows, train, infer, target, files)
-        outputs = outputs_of(known, target, other, files)
+        made = outputs(other, files)
+        seen_at = outputs_of(known, target, other, made)
         seen_alone: dict[Seat, list[str]] = defaultdict(list)
         for one in known:
-            for seat in seats_of(one, target) if one.boundary not in outputs else ():
+            for seat in seats_of(one, target) if one.boundary not in seen_at else ():
                 seen_alone[seat].append(one.boundary)
         finder = _Finder(known, target, other, files)
         feeds, left = [], []
@@ -96,7 +98,7 @@ def feeds_of(rows: Sequence[Row], train: Side, infer: Side, target: SideName) ->
     finally:
         files.close()
     by_name = {one.boundary: one for one in known}
-    return Feeds(source, other, "infer" if target == "train" else "train", target, feeds, left, by_name, outputs)
+    return Feeds(source, other, "infer" if target == "train" else "train", target, feeds, left, by_name, seen_at, handed_by(left, made))
 
 
 class _Finder:

@@ -120,3 +120,13 @@ def equal_inputs(rounds: Sequence[Round], target: SideName | None = None) -> dic
         if target in (None, one.instruction.target_side):
             found.update({seen.boundary: seen for seen in one.judged if seen.inputs == "equal"})
     return found
+
+
+def has_forced(rounds: Sequence[Round], target: SideName) -> bool:
+    """Whether an effective forced round overrode a side."""
+    return any(one.effective and one.instruction.kind == "forced" and one.instruction.target_side == target for one in rounds)
+
+
+def seats_in(instruction: StubInstruction) -> frozenset[tuple[str, str]]:
+    """The arguments that an instruction overrides: calls and the labels of their arguments."""
+    return frozenset((module.target_entry, item.label) for module in instruction.modules for item in module.inputs)

@@ -1,6 +1,6 @@
 """What a round has shown: each boundary behind the override on equal inputs, what that confirms, and whether the loop ends."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from dump_analysis import gate
@@ -14,9 +14,10 @@ from dump_analysis.boundaries import INPUTS, made_by
 from dump_analysis.replay.places import module_of
 from dump_analysis.rounds.character import Evidence, Judged, character
 from dump_analysis.rounds.feeds import Feeds
-from dump_analysis.rounds.history import equal_inputs
+from dump_analysis.rounds.history import equal_inputs, has_forced, seats_in
 from dump_analysis.rounds.observed import Seat, seats_of
 from dump_analysis.rounds.open_points import Ground, sources
+from dump_analysis.rounds.reach import is_given
 from dump_analysis.rounds.values import of_side
 from dump_analysis.sides import Side
 from dump_analysis.wording import word
@@ -32,7 +33,6 @@ class View(NamedTuple):
     unseen: set[str]
     overridden: frozenset[Seat]
     feeds: Feeds
-    makers: dict[str, str]
     cut: int | None
 
 
@@ -55,8 +55,13 @@ def not_effective(instruction: StubInstruction, digest: str, why: Worded) -> Rou
     )
 
 
-def judge(instruction: StubInstruction, digest: str, feeds: Feeds, new: Side, ground: Ground, known: Evidence) -> RoundResult:
-    """The result of an effective round. ``new``: the target dumped again; ``ground.rounds``: the rounds before this one."""
+def judge(
+    instruction: StubInstruction, digest: str, feeds: Feeds, new: Side, ground: Ground, known: Evidence, *, other_side: bool = False
+) -> RoundResult:
+    """The result of an effective round. ``new``: the target dumped again; ``ground.rounds``: the rounds before this one.
+
+    ``other_side``: the other side can be overridden too, and no forced round of it is among the rounds.
+    """
     view = _view(instruction, feeds, new)
     isolated = _isolated(instruction, view)
     if isolated is not None and isolated.status != "EXACT":
@@ -64,7 +69,7 @@ def judge(instruction: StubInstruction, digest: str, feeds: Feeds, new: Side, gr
         return not_effective(instruction, digest, why)
     judged = {name: _of(row, view, known) for name, row in view.seen.items() if name not in INPUTS and _is_behind(row, view)}
     confirmed, contradicted = _findings(judged, ground, known)
-    following, stop = _end(judged, view, ground)
+    following, stop = _end(judged, view, ground, other_side=other_side)
     local = [_local(one) for one in judged.values()] if view.cut is None else []
     return RoundResult(
         round=instruction.round,
@@ -87,9 +92,9 @@ def judge(instruction: StubInstruction, digest: str, feeds: Feeds, new: Side, gr
 
 
 def _view(instruction: StubInstruction, feeds: Feeds, new: Side) -> View:
-    overridden = frozenset((module.target_entry, item.label) for module in instruction.modules for item in module.inputs)
+    overridden = seats_in(instruction)
     hidden = {name for feed in feeds.feeds if feed.seat in overridden for name in feed.alone}
-    rows, makers = [], {}
+    rows = []
     for one in feeds.mapped.values():
         operand = of_side(one.pair, feeds.target_side)[0]
         if overridden & set(seats_of(one, feeds.target_side)):
@@ -100,23 +105,12 @@ def _view(instruction: StubInstruction, feeds: Feeds, new: Side) -> View:
         row = one.pair.row
         train, infer = (operand, row.infer) if feeds.target_side == "train" else (row.train, operand)
         rows.append(Row(row.boundary, row.order, train, infer, row.basis, row.confidence, row.module, row.note))
-        makers[row.boundary] = _maker(row, feeds)
     left, right = (new, feeds.source) if feeds.target_side == "train" else (feeds.source, new)
     compared, _ = gate.compare([row for row in rows if row.boundary not in hidden], [], left, right)
     isolated = instruction.isolate_boundary
     cut = feeds.mapped[isolated.boundary].order if isolated is not None and isolated.boundary in feeds.mapped else None
     seen = {row.boundary: row for row in compared if row.status == "EXACT" or row.status in DIVERGED}
-    return View(seen, hidden, overridden, feeds, makers, cut)
-
-
-def _maker(row: Row, feeds: Feeds) -> str:
-    """The call that makes a boundary's value on the target."""
-    module = row.module
-    made = None if module is None else module.train if feeds.target_side == "train" else module.infer
-    if made is not None:
-        return made
-    places = of_side(feeds.mapped[row.boundary].pair, feeds.target_side)[1].places
-    return places[0].record.entry
+    return View(seen, hidden, overridden, feeds, cut)
 
 
 def _isolated(instruction: StubInstruction, view: View) -> Isolation | None:
@@ -172,24 +166,10 @@ def _known(view: View) -> dict[str, BoundaryResult]:
 
 
 def _is_cut(source: str, boundary: str, view: View) -> bool:
-    """Whether a boundary gets the other side's value of a source: at the call that makes it, or at one around that."""
+    """Whether a boundary gets the other side's value of a source."""
     if view.cut is not None:
         return view.feeds.mapped[source].order <= view.cut
-    around = _around(view.makers.get(boundary, ""), view.feeds.target)
-    return any(source in feed.boundaries for entry in around for feed in view.feeds.of_entry(entry) if feed.seat in view.overridden)
-
-
-def _around(entry: str, target: Side) -> Iterator[str]:
-    """A call and the calls that it was made in."""
-    for unit in target.units:
-        if entry in unit.entries:
-            passed: set[str] = set()
-            at: str | None = entry
-            while at is not None and at not in passed:
-                yield at
-                passed.add(at)
-                at = (unit.trace or {}).get(at)
-            return
+    return is_given(source, boundary, view.feeds, view.overridden)
 
 
 def _local(one: Downstream) -> Local:
@@ -226,8 +206,8 @@ def _should_show(finding: Finding) -> bool:
 # --- the end ---
 
 
-def _end(judged: Mapping[str, Downstream], view: View, ground: Ground) -> tuple[str | None, Stop]:
-    return _end_of_cut(judged, ground) if view.cut is not None else _end_of_forced(judged, view, ground)
+def _end(judged: Mapping[str, Downstream], view: View, ground: Ground, *, other_side: bool) -> tuple[str | None, Stop]:
+    return _end_of_cut(judged, ground) if view.cut is not None else _end_of_forced(judged, view, ground, other_side=other_side)
 
 
 def _end_of_cut(judged: Mapping[str, Downstream], ground: Ground) -> tuple[str | None, Stop]:
@@ -246,15 +226,12 @@ def _end_of_cut(judged: Mapping[str, Downstream], ground: Ground) -> tuple[str |
     return (own[0].boundary, "continue") if own else (None, "evidence_missing")
 
 
-def _end_of_forced(judged: Mapping[str, Downstream], view: View, ground: Ground) -> tuple[str | None, Stop]:
-    before = equal_inputs(ground.rounds, view.feeds.target_side)
+def _end_of_forced(judged: Mapping[str, Downstream], view: View, ground: Ground, *, other_side: bool) -> tuple[str | None, Stop]:
+    before = equal_inputs(ground.rounds)
     undecided = _undecided(judged, view, before, ground)
     if undecided:
-        turns_left = any(feed.alone for feed in view.feeds.feeds) and not any(
-            one.effective and one.instruction.kind == "forced" and one.instruction.target_side == view.feeds.target_side
-            for one in ground.rounds
-        )
-        return (undecided[0], "continue") if turns_left else (None, "evidence_missing")
+        another_turn = any(feed.alone for feed in view.feeds.feeds) and not has_forced(ground.rounds, view.feeds.target_side)
+        return (undecided[0], "continue") if another_turn or other_side else (None, "evidence_missing")
     every: Sequence[Local | Downstream] = [*before.values(), *judged.values()]
     characters = {one.character for one in every if one.status != "EXACT" and one.character is not None}
     if characters & {"logic", "unknown"}:

@@ -10,11 +10,12 @@ from dump_analysis import floats, tensors
 from dump_analysis.artefacts.common import SideName
 from dump_analysis.mapping.recorded.times import times_of
 from dump_analysis.rounds.fitting import value_shape
-from dump_analysis.rounds.values import Digest, Mapped, digest_of, of_side
+from dump_analysis.rounds.values import Argument, Digest, Mapped, digest_of, of_side
 from dump_analysis.sides import Place, Side
 from dump_analysis.tensors import Files, cut_stream
 
 Seat = tuple[str, str]  # a call and its argument: entry, input.0
+Made = dict[Digest | None, list[tuple[float, Place]]]  # outputs by their bytes, and when they were made
 
 
 def seats_of(one: Mapped, target: SideName) -> list[Seat]:
@@ -23,21 +24,35 @@ def seats_of(one: Mapped, target: SideName) -> list[Seat]:
     return [(record.entry, f"{record.category}.{record.suffix}") for record in records if record.category in ("input", "kwargs")]
 
 
-def outputs_of(known: Iterable[Mapped], target: SideName, side: Side, files: Files) -> dict[str, Operand]:
+def outputs_of(known: Iterable[Mapped], target: SideName, side: Side, made: Made) -> dict[str, Operand]:
     """For each boundary whose row names an argument: an output with the same bytes, made before, which an override leaves as it came out.
 
-    Boundaries without such an output are seen at their argument alone.
+    Boundaries without such an output are seen at their argument alone. An output that is another boundary's is none: a fault may have made
+    the two equal, and another round makes them differ.
     """
     wanted = [one for one in known if one.digest is not None and seats_of(one, target)]
-    made = _outputs(side, files) if wanted else {}
+    taken = {(place.unit.place.folder, place.record.name) for one in known for place in of_side(one.pair, target)[1].places}
     found = {}
     for one in wanted:
-        before = [(time, place) for time, place in made.get(one.digest, ()) if time <= one.time]
+        same = [(time, place) for time, place in made.get(one.digest, ()) if time <= one.time]
+        before = [item for item in same if (item[1].unit.place.folder, item[1].record.name) not in taken]
         if before:
             operand, there = of_side(one.pair, target)
             shape = value_shape(operand, [tensor.shape for tensor in there.tensors])
             found[one.boundary] = Operand([source_at(side, max(before, key=lambda item: item[0])[1], (Op("reshape", shape=shape),))])
     return found
+
+
+def handed_by(left: Iterable[Argument], made: Made) -> dict[str, frozenset[str]]:
+    """For each call the calls that made its arguments of these, told by their bytes: of several the last one before it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for argument in left:
+        unit = argument.place.unit
+        start = times_of(unit).start[argument.entry]
+        before = [(time, place.record.entry) for time, place in made.get(argument.digest, ()) if place.unit is unit and time <= start]
+        if before:
+            found[argument.entry].add(max(before)[1])
+    return {entry: frozenset(calls) for entry, calls in found.items()}
 
 
 def source_at(side: Side, place: Place, steps: tuple[Op, ...]) -> Source:
@@ -47,9 +62,9 @@ def source_at(side: Side, place: Place, steps: tuple[Op, ...]) -> Source:
     return Source(place.record.name, where.rank if several else None, where.step if several else None, steps)
 
 
-def _outputs(side: Side, files: Files) -> dict[Digest | None, list[tuple[float, Place]]]:
+def outputs(side: Side, files: Files) -> Made:
     """Every float output by its bytes, with the time when it was made."""
-    found: dict[Digest | None, list[tuple[float, Place]]] = defaultdict(list)
+    found: Made = defaultdict(list)
     for unit in side.units:
         times = times_of(unit)
         for record in unit.records():

@@ -1,6 +1,6 @@
 """What to override next: on which side, where, and what each outcome would mean."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dump_analysis.artefacts.boundary_results import DIVERGED
@@ -11,8 +11,10 @@ from dump_analysis.artefacts.stub_instruction import Expected
 from dump_analysis.rounds.ablations import ablation
 from dump_analysis.rounds.cuts import Cut, Given, cuts_of
 from dump_analysis.rounds.feeds import Feeds
+from dump_analysis.rounds.history import seats_in
 from dump_analysis.rounds.levels import ROUNDS, open_in
 from dump_analysis.rounds.open_points import Ground, Open, differences, open_points, sources
+from dump_analysis.rounds.reach import decided
 from dump_analysis.rounds.writing import Wanted
 from dump_analysis.wording import word
 
@@ -33,7 +35,7 @@ class Planned(NamedTuple):
 
 
 def better(found: Sequence[Planned]) -> Planned:
-    """The side to override: the one whose round leaves less undecided, then takes fewer rounds, then fewer tensors."""
+    """The side to override: the one that leaves less undecided, then takes fewer rounds, then sees more, then takes fewer tensors."""
     able = [one for one in found if one.wanted is not None]
     return min(able, key=lambda one: one.cost) if able else found[0]
 
@@ -146,26 +148,53 @@ def _reason(cut: Cut, known: Sequence[str], ground: Ground, finding: Finding | N
 
 
 def next_forced(ground: Ground, feeds: Feeds) -> Planned:
-    """Every argument that the mapping feeds, but those that stay open in this turn: each module's output is then its own difference."""
+    """Every argument that the mapping feeds, but those that stay open in this turn: each module's output is then its own difference.
+
+    A turn that decides nothing that is still open is not planned.
+    """
     left = open_points(ground)
-    compared = ground.compared
-    alone = {name for feed in feeds.feeds for name in feed.alone}
-    turn = _turn(ground, feeds.target_side)
-    turns = ROUNDS if alone else 1
-    if turn >= turns or not (left.findings or left.unjudged):
-        return Planned(None, None, (), [], [ablation(name, feeds.target_side) for name in left.unjudged])
-    stay = open_in(alone, compared, turn)
-    given = [Given(feed.argument, feed.operand) for feed in feeds.feeds if not stay & set(feed.alone)]
+    aims = {*left.unjudged, *(finding.boundary for finding in left.findings)}
+    turns = [turn for turn in _turns(ground, feeds) if turn.decides & aims]
+    decides, surely = (set[str]().union(*found) for found in ([turn.decides for turn in turns], [turn.surely for turn in turns]))
+    beyond = [ablation(name, feeds.target_side) for name in ground.compared if name in aims - decides]
+    if not turns:
+        return Planned(None, None, (), [], beyond)
+    given, stay = turns[0].given, turns[0].stay
     expected = [pair for finding in left.findings[:_TOLD] for pair in _expected_of_finding(finding)]
     reason = word("forced_all", n=len(given), side=feeds.target_side, left=len(feeds.left), open=len(stay))
-    later = [word("adds_other_turn", boundaries=sorted(stay, key=list(compared).index))] if turn + 1 < turns else []
-    wanted = Wanted(feeds, given, None, expected, reason)
-    return Planned(wanted, word("adds_all", n=len(given)), (turns, len(feeds.left), len(given)), later, [])
+    later = [word("adds_other_turn", boundaries=sorted(stay, key=list(ground.compared).index)) for _ in turns[1:]]
+    cost = (len(aims - decides), len(turns), len(aims - surely), len(ground.compared) - len(decides), len(given))
+    return Planned(Wanted(feeds, given, None, expected, reason), word("adds_all", n=len(given)), cost, later, beyond)
 
 
-def _turn(ground: Ground, target: SideName) -> int:
-    """How many effective forced rounds of a side there are."""
-    return sum(one.effective and one.instruction.kind == "forced" and one.instruction.target_side == target for one in ground.rounds)
+class _Turn(NamedTuple):
+    """A forced round that may be: what it overrides, what stays as it is in it, and what it sees made from equal inputs.
+
+    ``surely``: even where everything that is still open differs by itself.
+    """
+
+    given: list[Given]
+    stay: set[str]
+    decides: set[str]
+    surely: set[str]
+
+
+def _turns(ground: Ground, feeds: Feeds) -> Iterator[_Turn]:
+    """The forced rounds of a side that were not made yet."""
+    done = [
+        seats_in(one.instruction)
+        for one in ground.rounds
+        if one.effective and one.instruction.kind == "forced" and one.instruction.target_side == feeds.target_side
+    ]
+    alone = {name for feed in feeds.feeds for name in feed.alone}
+    apart, unjudged = set(differences(ground)), set(open_points(ground).unjudged)
+    for turn in range(ROUNDS if alone else 1):
+        stay = open_in(alone, ground.compared, turn)
+        given = [feed for feed in feeds.feeds if not stay & set(feed.alone)]
+        seats = frozenset(feed.seat for feed in given)
+        if seats not in done:
+            told = [decided(feeds, ground.compared, seats, differing) for differing in (apart, apart | unjudged)]
+            yield _Turn([Given(feed.argument, feed.operand) for feed in given], stay, told[0], told[1])
 
 
 def _expected_of_finding(finding: Finding) -> list[Expected]:

@@ -39,6 +39,10 @@ ROUNDS: dict[str, tuple[str, str]] = {
         "no round adds anything: every difference is confirmed, explained, or outside of what an override of {side} reaches",
         "没有一轮还能增加什么：每处差异都已确认、已解释，或在覆盖 {side} 达不到的地方",
     ),
+    "round_other_side": (
+        "an override of {side} would show more: plan again with --target {side}",
+        "覆盖 {side} 还能看到更多：用 --target {side} 再计划",
+    ),
     "round_again": (
         "round {round} was not effective: {why}",
         "第 {round} 轮没有生效：{why}",
@@ -57,10 +61,13 @@ ROUNDS: dict[str, tuple[str, str]] = {
     ),
     "side_cheaper_forced": (
         (
-            "{side} is overridden: {rounds} rounds show every module, {left} inputs are fed by nothing; "
-            "on {other} {other_rounds} rounds, {other_left} inputs"
+            "{side} is overridden: {rounds} rounds leave {hidden} open places undecided, {at_risk} if all of them differ; "
+            "on {other} {other_rounds} rounds leave {other_hidden}, or {other_at_risk}"
         ),
-        "覆盖 {side}：{rounds} 轮看全所有模块，{left} 个输入没有来源；{other} 要 {other_rounds} 轮，{other_left} 个输入",
+        (
+            "覆盖 {side}：{rounds} 轮之后还有 {hidden} 处判不了，若未定的全都自己不同则 {at_risk} 处；"
+            "{other} 要 {other_rounds} 轮，剩 {other_hidden} 或 {other_at_risk} 处"
+        ),
     ),
     "adds_finding": ("shows {finding} from equal inputs behind {boundary}", "在 {boundary} 之后由相等的输入看 {finding}"),
     "adds_behind": ("shows what differs by itself behind {boundary}", "看 {boundary} 之后还有什么自己就不同"),
