@@ -165,7 +165,8 @@ def test_a_planned_round_that_adds_nothing_any_more_is_withdrawn_unless_it_was_b
     plan(sample, compared, "--all", "--despite", "config", "weights", "inputs")
     if begun:
         (compared / "round1/stub_outcome.json").write_text("{}", encoding="utf-8")
-    history.withdraw(compared, history.rounds_of(compared)[0])
+    rounds = history.rounds_of(compared)[0]
+    history.withdraw(compared, rounds, {one.digest for one in rounds})
     assert (compared / "round1/stub_instruction.json").exists() is begun
     assert (compared / "round1").exists() is begun
 
@@ -313,3 +314,19 @@ def test_a_noise_floor_of_nothing_is_no_answer(sample: Callable[[str], Sample], 
         assert ran.stderr.startswith("Cannot measure a noise floor: ")
         assert why in ran.stderr
         assert not (tmp_path / "noise_floor.json").exists()
+
+
+def test_an_instruction_that_people_edited_is_not_written_over(compared: Path, sample: Callable[[str], Sample]) -> None:
+    """Arguments taken out by hand, then the same plan again: what was edited would be lost without a word."""
+    ask = ("--all", "--target", "infer", "--despite", "config", "weights", "inputs")
+    plan(sample, compared, *ask)
+    path = compared / "round1/stub_instruction.json"
+    instruction = json.loads(path.read_text(encoding="utf-8"))
+    instruction["modules"] = instruction["modules"][:1]
+    path.write_text(json.dumps(instruction), encoding="utf-8")
+    edited = path.read_bytes()
+    code, told, _ = plan(sample, compared, *ask)
+    assert (code, path.read_bytes()) == (2, edited)
+    assert "round1/stub_instruction.json was edited" in told
+    history.withdraw(compared, history.rounds_of(compared)[0], set())
+    assert path.read_bytes() == edited

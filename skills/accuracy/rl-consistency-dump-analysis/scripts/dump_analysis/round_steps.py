@@ -89,13 +89,14 @@ def plan_step(
         reason = word("reason_with_side", reason=best.wanted.reason, side=side) if side is not None else best.wanted.reason
         made = instruction(best.wanted._replace(reason=reason), number, mapping)
         folder = history.folder_of(workdir, number)
+        _refuse_edited(workdir, folder, made)
         digest = io.write(folder / history.INSTRUCTION, made)
         rounds = [PlannedRound(number, FileDigest(digest), best.adds or reason)]
         rounds += [PlannedRound(number + at, None, adds) for at, adds in enumerate(best.later, 1)]
     else:
         remarks += [word("round_nothing_open", side=side) for side in able[:1]]
         remarks += _of_other_side(train, infer, workdir, mapping, ground, target, at_once=at_once)
-        history.withdraw(workdir, ground.rounds)
+        history.withdraw(workdir, ground.rounds, _planned_digests(workdir))
     planned = RoundPlan(
         open=[finding.id for finding in left.findings],
         rounds=rounds,
@@ -105,6 +106,22 @@ def plan_step(
     )
     io.write(workdir / PLAN, planned)
     return Next(planned, made, folder), Told([], warnings)
+
+
+def _refuse_edited(workdir: Path, folder: Path, made: StubInstruction) -> None:
+    """Raise DumpError where the instruction of a round that was not judged is neither the one that was planned nor this one."""
+    path = folder / history.INSTRUCTION
+    if not path.is_file() or path.read_bytes() == io.text_of(made).encode() or io.digest_of_file(path) in _planned_digests(workdir):
+        return
+    what = f"{folder.name}/{path.name} was edited since it was planned, or comes from elsewhere"
+    raise DumpError(f"Cannot plan a round: {what}. Carry it out and judge it, or move it away to have it planned anew.")
+
+
+def _planned_digests(workdir: Path) -> set[str]:
+    """The digests of the instructions that the last plan wrote."""
+    if not (workdir / PLAN).is_file():
+        return set()
+    return {one.instruction.digest for one in io.read(workdir / PLAN, RoundPlan)[0].rounds if one.instruction is not None}
 
 
 def judge_step(

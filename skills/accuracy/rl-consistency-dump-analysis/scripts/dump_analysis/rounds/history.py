@@ -1,7 +1,7 @@
 """The rounds that an analysis has behind it: their instructions and what they have shown."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -103,11 +103,14 @@ def next_number(rounds: Sequence[Round], taken: Sequence[int]) -> int:
     return waiting[0] if waiting else max(taken, default=0) + 1
 
 
-def withdraw(workdir: Path, rounds: Sequence[Round]) -> None:
-    """Take away the instruction of a round that was planned and not begun, where no round adds anything any more."""
+def withdraw(workdir: Path, rounds: Sequence[Round], planned: Collection[str]) -> None:
+    """Take away the instruction of a round that was planned and not begun, where no round adds anything any more.
+
+    ``planned``: digests of what a plan wrote; what people have edited stays.
+    """
     for one in rounds:
         folder = folder_of(workdir, one.number)
-        if one.result is None and not (folder / OUTCOME).exists() and not (folder / RESULT).exists():
+        if one.result is None and one.digest in planned and not (folder / OUTCOME).exists() and not (folder / RESULT).exists():
             (folder / INSTRUCTION).unlink()
             if not any(folder.iterdir()):
                 folder.rmdir()
