@@ -94,12 +94,12 @@ def test_a_tensor_whose_rows_are_no_tokens_is_left_out(shape: tuple[int, ...]) -
 
 
 def test_rows_far_apart_are_read_one_by_one(tmp_path: Path) -> None:
-    """Of a tensor larger than a block, with what is not finite as zero."""
+    """Of a tensor larger than a block, with what is not finite as zero, and the least number of a mask, whose square is not finite."""
     wanted = numbers(2, 900, 100)
-    wanted[899, 3] = np.inf
+    wanted[899, 3], wanted[1, 7], wanted[400, 5] = np.inf, np.nan, np.finfo(np.float32).min
     tensor = read_header(write_pt(tmp_path / "t.pt", of(wanted)))
     picked = np.array([1, 400, 899])
-    wanted[899, 3] = 0
+    wanted[899, 3] = wanted[1, 7] = wanted[400, 5] = 0
     np.testing.assert_array_equal(rows_of(Files(), tensor, (), picked), wanted[picked])
 
 

@@ -14,6 +14,7 @@ from dump_analysis.mapping.recorded.nodes import Window
 from dump_analysis.tensors import BLOCK_BYTES, Files, Tensor, cut_stream
 
 _MOST_HEADS = 256
+_LARGEST = 1e15  # far above any activation; sums of squares of all columns stay in float32
 _SPARSE = 4  # rows that lie wider apart than this are read one by one
 
 
@@ -70,7 +71,7 @@ def columns_op(columns: Sequence[int]) -> Op:
 def rows_of(files: Files, tensor: Tensor, steps: Sequence[Op], rows: Array) -> Array:
     """Some rows of a tensor that ``steps`` make a matrix, as float32 [rows, columns].
 
-    What is not finite becomes zero.  Raises DumpError where the file ends early.
+    What is not finite becomes zero, and so does what is too large to be squared: a mask's least number.  Raises DumpError where the file ends early.
     """
     stream = cut_stream(files, tensor, steps)
     width = prod(stream.shape[1:])
@@ -81,4 +82,5 @@ def rows_of(files: Files, tensor: Tensor, steps: Sequence[Op], rows: Array) -> A
         raw = np.stack([stream.read(int(row) * width, (int(row) + 1) * width) for row in rows])
     with np.errstate(over="ignore"):
         numbers = floats.values(raw, tensor.dtype).astype(np.float32)
-    return numbers if np.isfinite(numbers).all() else np.nan_to_num(numbers, nan=0.0, posinf=0.0, neginf=0.0)
+    usable = np.abs(numbers) <= _LARGEST
+    return numbers if usable.all() else np.where(usable, numbers, np.float32(0))
