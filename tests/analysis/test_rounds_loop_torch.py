@@ -151,10 +151,32 @@ def test_single_cuts_without_replay_find_each_fault_and_end(process: Loading, to
         assert result["effective"] is True
         assert result["isolated"]["status"] == "EXACT"
         stops.append(result["stop"])
-    assert stops == ["continue", "all_exact"]
+    assert stops == ["continue", "continue"], "q, k and v behind the norm are hidden by every cut"
+    assert {one["kind"] for one in found.read("round_plan.json")["remarks"]} >= {"round_nothing_open", "round_forced_shows"}
     conclusion = found.conclude()
     assert [one["boundary"] for one in conclusion["findings"]] == ["layers.0.input_norm.out", "layers.2.down.out"]
     assert all(one["side"] == "unknown" and "fingerprint" in one["confirmed_by"] for one in conclusion["findings"])
+
+
+def test_where_no_complete_cut_shows_what_is_left_the_plan_says_that_a_forced_round_would(
+    process: Loading, toys: Toys, tmp_path: Path
+) -> None:
+    """Between q, k, v and the attention behind them no call takes the whole stream; what follows is exact, and the loop is not done."""
+    found = analyse(process, toys, tmp_path / "hidden", infer=(("missing_bias", 0), ("attention_scaled", 0)), replay=False)
+    stops = []
+    while (number := found.plan("--target", "infer")) is not None:
+        found.carry_out(number)
+        stops.append(found.judge(number)[1]["stop"])
+        found.conclude()
+    assert stops[-1] == "continue", "something is left that no cut shows"
+    (told,) = [one for one in found.read("round_plan.json")["remarks"] if one["kind"] == "round_forced_shows"]
+    assert told["values"] == {"side": "infer"}
+    number = found.plan("--all", "--target", "infer")
+    assert number is not None
+    found.carry_out(number)
+    result = found.judge(number)[1]
+    assert "layers.0.attn_core.out" in differing(result)
+    assert result["stop"] == "all_listed"
 
 
 def test_two_forced_rounds_see_what_the_trainer_records_as_arguments_alone(process: Loading, toys: Toys, tmp_path: Path) -> None:

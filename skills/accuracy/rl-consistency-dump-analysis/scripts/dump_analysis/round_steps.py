@@ -95,7 +95,7 @@ def plan_step(
         rounds += [PlannedRound(number + at, None, adds) for at, adds in enumerate(best.later, 1)]
     else:
         remarks += [word("round_nothing_open", side=side) for side in able[:1]]
-        remarks += _of_other_side(train, infer, workdir, mapping, ground, target, at_once=at_once)
+        remarks += _elsewhere(train, infer, workdir, mapping, ground, target, at_once=at_once)
         history.withdraw(workdir, ground.rounds, _planned_digests(workdir))
     planned = RoundPlan(
         open=[finding.id for finding in left.findings],
@@ -225,15 +225,17 @@ def _able(train: Side, infer: Side, workdir: Path, target: SideName | None) -> t
     return able, remarks
 
 
-def _of_other_side(
+def _elsewhere(
     train: Side, infer: Side, workdir: Path, mapping: SemanticMapping, ground: Ground, target: SideName | None, *, at_once: bool
 ) -> list[Worded]:
-    """Where one side was asked for and no override of it adds anything: that one of the other side would."""
-    other = next((side for side in _SIDES if target is not None and side != target), None)
-    if other is None or not _able(train, infer, workdir, other)[0]:
-        return []
-    found = _planned(feeds_of(mapping.boundaries, train, infer, other), ground, at_once=at_once)
-    return [word("round_other_side", side=other)] if found.wanted is not None else []
+    """What another kind of round would still show: into the side that was not asked for, or with everything overridden at once."""
+    able = {side: feeds_of(mapping.boundaries, train, infer, side) for side in _SIDES if _able(train, infer, workdir, side)[0]}
+    for side, feeds in able.items():
+        if target not in (None, side) and _planned(feeds, ground, at_once=at_once).wanted is not None:
+            return [word("round_other_side", side=side)]
+    forced = [plan.next_forced(ground, feeds) for feeds in able.values()] if not at_once else []
+    best = plan.better(forced).wanted if forced else None
+    return [word("round_forced_shows", side=best.feeds.target_side)] if best is not None else []
 
 
 def _side_said(best: Planned, found: Sequence[Planned], target: SideName | None, *, at_once: bool) -> Worded | None:

@@ -16,7 +16,7 @@ from dump_analysis.rounds.character import Evidence, Judged, character
 from dump_analysis.rounds.feeds import Feeds
 from dump_analysis.rounds.history import equal_inputs, has_forced, seats_in
 from dump_analysis.rounds.observed import Seat, seats_of
-from dump_analysis.rounds.open_points import Ground, sources
+from dump_analysis.rounds.open_points import Ground, carried_in, sources
 from dump_analysis.rounds.reach import is_given
 from dump_analysis.rounds.values import of_side
 from dump_analysis.sides import Side
@@ -211,19 +211,19 @@ def _end(judged: Mapping[str, Downstream], view: View, ground: Ground, *, other_
 
 
 def _end_of_cut(judged: Mapping[str, Downstream], ground: Ground) -> tuple[str | None, Stop]:
-    apart = [one for one in judged.values() if one.status != "EXACT"]
+    """The end of a loop of cuts is reached where nothing is left unjudged, before this cut or behind it."""
     if not judged:
         return None, "evidence_missing"
-    if not apart:
-        return None, "all_exact"
-    open_ = [one for one in apart if one.inputs != "equal" and not ground.is_decided(one.boundary)]
+    apart = [one for one in judged.values() if one.status != "EXACT"]
     grave = [one for one in apart if one.character in ("logic", "unknown")]
     if grave:
         return grave[0].boundary, "continue"
-    if not open_:
-        return None, "only_rounding"
-    own = [one for one in apart if one.inputs == "equal"]
-    return (own[0].boundary, "continue") if own else (None, "evidence_missing")
+    seen = {*equal_inputs(ground.rounds), *(one.boundary for one in judged.values() if one.inputs == "equal")}
+    left = [name for name in carried_in(ground) if name not in seen]
+    if left:
+        own = [one.boundary for one in apart if one.inputs == "equal"]
+        return (own or left)[0], "continue"
+    return None, "only_rounding" if apart else "all_exact"
 
 
 def _end_of_forced(judged: Mapping[str, Downstream], view: View, ground: Ground, *, other_side: bool) -> tuple[str | None, Stop]:

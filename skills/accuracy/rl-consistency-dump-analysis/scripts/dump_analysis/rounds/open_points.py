@@ -65,13 +65,15 @@ def open_points(ground: Ground) -> Open:
     compared, seen = ground.compared, equal_inputs(ground.rounds)
     told = {finding.id: why for finding in ground.conclusion.findings if (why := _not_needed(finding, ground, compared)) is not None}
     findings = [finding for finding in ground.conclusion.findings if finding.id not in told]
-    unjudged = []
-    for name, row in compared.items():
-        if row.status not in DIVERGED or name in INPUTS or name in seen or ground.is_decided(name):
-            continue
-        if any(compared[one].status != "EXACT" for one in sources(name, compared)):
-            unjudged.append(name)
+    unjudged = [name for name in carried_in(ground) if name not in seen]
     return Open(findings, unjudged, [NotNeeded(name, why) for name, why in told.items()])
+
+
+def carried_in(ground: Ground) -> list[str]:
+    """Boundaries that differ where something that they are made from does, and of which replay decides nothing; in order."""
+    compared = ground.compared
+    differing = [name for name, row in compared.items() if row.status in DIVERGED and name not in INPUTS and not ground.is_decided(name)]
+    return [name for name in differing if any(compared[one].status != "EXACT" for one in sources(name, compared))]
 
 
 def _not_needed(finding: Finding, ground: Ground, compared: dict[str, BoundaryResult]) -> Worded | None:

@@ -44,11 +44,14 @@ def better(found: Sequence[Planned]) -> Planned:
 
 
 def next_cut(ground: Ground, feeds: Feeds) -> Planned:
-    """The earliest complete cut behind what is known to differ, before what is still open; every cut is made once."""
+    """The earliest complete cut behind what is known to differ, before what is still open; every cut is made once.
+
+    A cut behind what is open shows what follows, whichever side it is made on.
+    """
     left = open_points(ground)
     compared = ground.compared
     cuts = [cut for cut in cuts_of(feeds) if cut.boundary in compared]
-    made = _made(ground, feeds.target_side)
+    made, made_at_all = _made(ground, feeds.target_side), _made(ground, "train") | _made(ground, "infer")
     known = differences(ground)
     beyond: list[Ablation] = []
     for aim in _aims(ground, left):
@@ -56,7 +59,7 @@ def next_cut(ground: Ground, feeds: Feeds) -> Planned:
         cut = _cut_before(compared[aim].order, known, cuts, ground)
         if cut is None or (finding is not None and cut.order >= compared[aim].order):  # a cut behind a finding hides it
             beyond.append(ablation(aim, feeds.target_side))
-        elif cut.boundary not in made:
+        elif cut.boundary not in (made if cut.order < compared[aim].order else made_at_all):
             seen_at = aim if finding else [name for name, row in compared.items() if row.status in DIVERGED][-1]
             expected, reason = _expected_of_cut(cut, seen_at, finding), _reason(cut, known, ground, finding)
             wanted = Wanted(feeds, cut.given, cut.boundary, expected, reason)

@@ -43,6 +43,10 @@ ROUNDS: dict[str, tuple[str, str]] = {
         "an override of {side} would show more: plan again with --target {side}",
         "覆盖 {side} 还能看到更多：用 --target {side} 再计划",
     ),
+    "round_forced_shows": (
+        "no complete cut shows what is left; all inputs of {side} overridden at once would: plan again with --all --target {side}",
+        "剩下的没有完整切口能看到；一次覆盖 {side} 的全部输入可以：用 --all --target {side} 再计划",
+    ),
     "round_again": (
         "round {round} was not effective: {why}",
         "第 {round} 轮没有生效：{why}",

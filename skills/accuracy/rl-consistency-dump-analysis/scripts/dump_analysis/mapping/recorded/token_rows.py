@@ -71,7 +71,9 @@ def columns_op(columns: Sequence[int]) -> Op:
 def rows_of(files: Files, tensor: Tensor, steps: Sequence[Op], rows: Array) -> Array:
     """Some rows of a tensor that ``steps`` make a matrix, as float32 [rows, columns].
 
-    What is not finite becomes zero, and so does what is too large to be squared: a mask's least number.  Raises DumpError where the file ends early.
+    What is not finite becomes zero, and so does what is too large to be squared: a mask's least number.
+
+    Raises DumpError where the file ends early.
     """
     stream = cut_stream(files, tensor, steps)
     width = prod(stream.shape[1:])
