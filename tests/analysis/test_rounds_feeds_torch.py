@@ -14,7 +14,7 @@ from dump_analysis.artefacts.io import read
 from dump_analysis.rounds.cuts import cuts_of
 from dump_analysis.rounds.feeds import Feeds, feeds_of
 from dump_analysis.rounds.levels import open_in
-from dump_analysis.rounds.reach import decided, is_given
+from dump_analysis.rounds.reach import Reach
 from dump_analysis.rounds.sums import adding_up
 from dump_analysis.sides import Side
 from msprobe_files.operands import Operand
@@ -119,12 +119,13 @@ def test_what_a_rotation_hands_on_is_given_where_its_own_arguments_are(clean: tu
     assert feeds["infer"].handed_by[attention] == {"Module.model.layers.0.self_attn.rotary_emb.RotaryEmbedding.forward.1"}
     compared = {row.boundary: row for row in results.boundaries if row.status == "EXACT"}
     for side, seen in (("infer", True), ("train", False)):
-        everything = {feed.seat for feed in feeds[side].feeds}
+        everything, reach = {feed.seat for feed in feeds[side].feeds}, Reach(feeds[side])
         for name in ("q.out", "k.out", "v.out"):
-            assert is_given(f"layers.1.{name}", "layers.1.attn_core.out", feeds[side], everything) is seen
+            assert reach.is_given(f"layers.1.{name}", "layers.1.attn_core.out", everything) is seen
         given = {feed.seat for feed in feeds[side].feeds if not feed.alone}
-        assert ("layers.1.attn_core.out" in decided(feeds[side], compared, given, {"layers.1.q.out"})) is seen
-        assert {"layers.0.attn_core.out", "layers.2.attn_core.out"} <= decided(feeds[side], compared, given, {"layers.1.q.out"})
+        decided = reach.decided(compared, given, {"layers.1.q.out"})
+        assert ("layers.1.attn_core.out" in decided) is seen
+        assert {"layers.0.attn_core.out", "layers.2.attn_core.out"} <= decided
 
 
 def test_what_the_trainer_shows_at_an_argument_alone_is_open_in_one_turn_and_overridden_in_the_other(

@@ -16,8 +16,8 @@ from dump_analysis.rounds.character import Evidence, Judged, character
 from dump_analysis.rounds.feeds import Feeds
 from dump_analysis.rounds.history import equal_inputs, has_forced, seats_in
 from dump_analysis.rounds.observed import Seat, seats_of
-from dump_analysis.rounds.open_points import Ground, carried_in, sources
-from dump_analysis.rounds.reach import is_given
+from dump_analysis.rounds.open_points import Ground, carried_in, sources_of_all
+from dump_analysis.rounds.reach import Reach
 from dump_analysis.rounds.values import of_side
 from dump_analysis.sides import Side
 from dump_analysis.wording import word
@@ -26,13 +26,16 @@ from dump_analysis.wording import word
 class View(NamedTuple):
     """A round's dump beside the source. ``seen``: the boundaries that still say how they came out; ``unseen``: those that it hides.
 
-    ``overridden``: the arguments that were; ``cut``: the order of the isolated boundary, None in a forced round.
+    ``made_from``: what each boundary of the target is made from, seen or not. ``overridden``: the arguments that were; ``cut``: the order
+    of the isolated boundary, None in a forced round.
     """
 
     seen: dict[str, BoundaryResult]
     unseen: set[str]
     overridden: frozenset[Seat]
     feeds: Feeds
+    reach: Reach
+    made_from: dict[str, set[str]]
     cut: int | None
 
 
@@ -110,7 +113,8 @@ def _view(instruction: StubInstruction, feeds: Feeds, new: Side) -> View:
     isolated = instruction.isolate_boundary
     cut = feeds.mapped[isolated.boundary].order if isolated is not None and isolated.boundary in feeds.mapped else None
     seen = {row.boundary: row for row in compared if row.status == "EXACT" or row.status in DIVERGED}
-    return View(seen, hidden, overridden, feeds, cut)
+    known = {name: seen.get(name) or BoundaryResult(name, one.order, "MISSING") for name, one in feeds.mapped.items()}
+    return View(seen, hidden, overridden, feeds, Reach(feeds), sources_of_all(known), cut)
 
 
 def _isolated(instruction: StubInstruction, view: View) -> Isolation | None:
@@ -148,7 +152,7 @@ def _inputs(boundary: str, view: View) -> Inputs:
     waiting, passed = [boundary], {boundary}
     while waiting:
         at = waiting.pop()
-        for one in sources(at, _known(view)):
+        for one in view.made_from[at]:
             if one in passed or _is_cut(one, at, view):
                 continue
             passed.add(one)
@@ -160,16 +164,11 @@ def _inputs(boundary: str, view: View) -> Inputs:
     return "carried" if "carried" in told else "unseen" if "unseen" in told else "equal"
 
 
-def _known(view: View) -> dict[str, BoundaryResult]:
-    """Every boundary that the target makes, seen or not, with its order."""
-    return {name: view.seen.get(name) or BoundaryResult(name, one.order, "MISSING") for name, one in view.feeds.mapped.items()}
-
-
 def _is_cut(source: str, boundary: str, view: View) -> bool:
     """Whether a boundary gets the other side's value of a source."""
     if view.cut is not None:
         return view.feeds.mapped[source].order <= view.cut
-    return is_given(source, boundary, view.feeds, view.overridden)
+    return view.reach.is_given(source, boundary, view.overridden)
 
 
 def _local(one: Downstream) -> Local:

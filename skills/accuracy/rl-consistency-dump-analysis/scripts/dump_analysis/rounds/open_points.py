@@ -1,6 +1,6 @@
 """What rounds could still add: findings that nothing has confirmed, boundaries that nothing has judged; and what they could not."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dump_analysis.artefacts.boundary_results import DIVERGED, BoundaryResult, BoundaryResults
@@ -60,6 +60,12 @@ def sources(boundary: str, known: dict[str, BoundaryResult]) -> set[str]:
     return made_from(boundary, {name: row.order for name, row in known.items()}, layers_of(known))
 
 
+def sources_of_all(known: Mapping[str, BoundaryResult]) -> dict[str, set[str]]:
+    """`sources` of each of the boundaries, in their order."""
+    orders, layers = {name: row.order for name, row in known.items()}, layers_of(known)
+    return {name: made_from(name, orders, layers) for name in known}
+
+
 def open_points(ground: Ground) -> Open:
     """What no evidence so far decides."""
     compared, seen = ground.compared, equal_inputs(ground.rounds)
@@ -73,7 +79,8 @@ def carried_in(ground: Ground) -> list[str]:
     """Boundaries that differ where something that they are made from does, and of which replay decides nothing; in order."""
     compared = ground.compared
     differing = [name for name, row in compared.items() if row.status in DIVERGED and name not in INPUTS and not ground.is_decided(name)]
-    return [name for name in differing if any(compared[one].status != "EXACT" for one in sources(name, compared))]
+    made_from_all = sources_of_all(compared)
+    return [name for name in differing if any(compared[one].status != "EXACT" for one in made_from_all[name])]
 
 
 def _not_needed(finding: Finding, ground: Ground, compared: dict[str, BoundaryResult]) -> Worded | None:

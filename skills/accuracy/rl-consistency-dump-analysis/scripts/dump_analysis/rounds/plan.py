@@ -14,7 +14,7 @@ from dump_analysis.rounds.feeds import Feeds
 from dump_analysis.rounds.history import seats_in
 from dump_analysis.rounds.levels import ROUNDS, open_in
 from dump_analysis.rounds.open_points import Ground, Open, differences, open_points, sources
-from dump_analysis.rounds.reach import decided
+from dump_analysis.rounds.reach import Reach
 from dump_analysis.rounds.writing import Wanted
 from dump_analysis.wording import word
 
@@ -191,12 +191,13 @@ def _turns(ground: Ground, feeds: Feeds) -> Iterator[_Turn]:
     ]
     alone = {name for feed in feeds.feeds for name in feed.alone}
     apart, unjudged = set(differences(ground)), set(open_points(ground).unjudged)
+    reach = Reach(feeds)
     for turn in range(ROUNDS if alone else 1):
         stay = open_in(alone, ground.compared, turn)
         given = [feed for feed in feeds.feeds if not stay & set(feed.alone)]
         seats = frozenset(feed.seat for feed in given)
         if seats not in done:
-            told = [decided(feeds, ground.compared, seats, differing) for differing in (apart, apart | unjudged)]
+            told = [reach.decided(ground.compared, seats, differing) for differing in (apart, apart | unjudged)]
             yield _Turn([Given(feed.argument, feed.operand) for feed in given], stay, told[0], told[1])
 
 
