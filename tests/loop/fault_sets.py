@@ -99,6 +99,12 @@ class FaultSet(NamedTuple):
     def of(self, character: str) -> list[Fault]:
         return [fault for fault in self.faults if fault.character == character]
 
+    def without_usual(self, fault: Fault) -> bool:
+        """Whether another layer of the three is at fault at the same place of the side: none then says what is usual there."""
+        places = {name.split(".", 2)[2] for name in fault.boundaries}
+        others = [one for one in self.of("logic") if one != fault and one.side == fault.side]
+        return any(name.split(".", 2)[2] in places for one in others for name in one.boundaries)
+
     @property
     def k(self) -> int:
         """How many logic faults."""
