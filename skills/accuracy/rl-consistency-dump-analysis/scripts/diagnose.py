@@ -38,7 +38,7 @@ def main() -> int:
     parser.share(*FLAGS, required=("train", "infer"))
     args = parser.parse_args()
 
-    from dump_analysis import pipeline, reporting, train_log
+    from dump_analysis import guards, pipeline, reporting, train_log
     from dump_analysis.artefacts import io
     from dump_analysis.mapping import declared
     from dump_analysis.report.source.standing import standing
@@ -46,14 +46,14 @@ def main() -> int:
     folder = Path(args.output_dir)
     given = {"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config}
     given |= {"--train-log": args.train_log, "--plan": args.plan, "--param-report": args.param_report}
-    pipeline.require_files(given)
-    pipeline.refuse_inside(folder, args.train + args.infer)
+    guards.require_files(given)
+    guards.refuse_inside(folder, args.train + args.infer)
     made_anew = (pipeline.LAYER_MAP, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION, *reporting.RENDERED)
     answers = [folder / name for name in made_anew]
     source_before = standing(folder)
-    before = pipeline.standing(folder / pipeline.MAPPING) if args.mapping is None else None
+    before = guards.standing(folder / pipeline.MAPPING) if args.mapping is None else None
     log = train_log.read(args.train_log) if args.train_log else None
-    pipeline.forget(answers, list(given.values()))
+    guards.forget(answers, list(given.values()))
     _, probed = pipeline.probe_step(args.train, args.infer, folder / pipeline.PROBE)
     train, infer = pipeline.open_pair(args.train, args.infer)
     with reporting.even_so(folder, args.lang, source_before), pipeline.saying_not_run(train, infer, folder):
