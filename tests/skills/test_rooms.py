@@ -16,7 +16,7 @@ COLLECTOR = ROOT / "skills/accuracy/rl-prefill-consistency-dump"
 FLOOR = {
     "msprobe_files": 0,
     "artefacts": 1, "boundaries": 1, "floats": 1, "joined_tensors": 1, "cli": 1,
-    "words": 1, "wording": 2, "layouts": 2, "ulps": 2, "grids": 2, "sides": 2,
+    "words": 1, "guards": 2, "wording": 2, "layouts": 2, "ulps": 2, "grids": 2, "sides": 2,
     "statistics": 3, "stated_words": 4, "stated_ends": 4, "stated_rows": 5, "stated_summary": 8,
     "tensors": 3, "tally": 3, "train_log": 3,
     "assembly": 4, "pt_writer": 1, "assembled_files": 5, "comparable": 4, "pairs": 4,
@@ -26,7 +26,7 @@ FLOOR = {
     "replay": 7,
     "replicas": 8, "divergence": 8, "chain": 8, "causes": 8,
     "findings": 9, "coverage": 9, "parameters": 9, "rounds": 9,
-    "conclusion": 10, "report": 10,
+    "conclusion": 10, "gathered": 10, "report": 10,
     "pipeline": 11, "assembling": 12, "reporting": 12, "round_steps": 12,
     "stages": 13,
 }  # fmt: skip

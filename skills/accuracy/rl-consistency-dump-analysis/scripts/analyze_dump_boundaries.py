@@ -46,14 +46,14 @@ def main() -> int:
     parser.share("train", "infer", "mapping", "output", "exit-code", "json", "quiet", required=("train", "infer", "mapping"))
     args = parser.parse_args()
 
-    from dump_analysis import pipeline
+    from dump_analysis import guards, pipeline
     from dump_analysis.artefacts import io
     from dump_analysis.artefacts.boundary_results import DIVERGED
 
     output = args.output or pipeline.RESULTS
-    pipeline.require_files({"--mapping": args.mapping})
-    pipeline.refuse_inside(output, args.train + args.infer)
-    pipeline.forget([Path(output)], [args.mapping])
+    guards.require_files({"--mapping": args.mapping})
+    guards.refuse_inside(output, args.train + args.infer)
+    guards.forget([Path(output)], [args.mapping])
     train, infer = pipeline.open_pair(args.train, args.infer)
     mapping, mapped = pipeline.mapping_step(train, infer, args.mapping)
     results, told = pipeline.gate_step(train, infer, mapping, io.digest_of_file(args.mapping), output, quiet=args.quiet)

@@ -26,11 +26,11 @@ def main() -> int:
     parser.share("train", "infer", "plan", "reference", "output-dir", "lang", "json", "quiet", required=("train", "infer"))
     args = parser.parse_args()
 
-    from dump_analysis import assembling, pipeline
+    from dump_analysis import assembling, guards, pipeline
 
     folder = Path(args.output_dir)
-    pipeline.require_files({"--plan": args.plan})
-    pipeline.refuse_inside(folder, args.train + args.infer)
+    guards.require_files({"--plan": args.plan})
+    guards.refuse_inside(folder, args.train + args.infer)
     train, infer = pipeline.open_pair(args.train, args.infer)
     plan, told = assembling.assemble_step(train, infer, args.plan, args.reference, folder, quiet=args.quiet)
     cli.warn(told.warnings, quiet=args.quiet)

@@ -29,13 +29,13 @@ def main() -> int:
     parser.share("workdir", "train-config", "infer-config", "train-log", "param-report", "output", "lang", "exit-code", "json", "quiet")
     args = parser.parse_args()
 
-    from dump_analysis import pipeline, train_log
+    from dump_analysis import guards, pipeline, train_log
     from dump_analysis.artefacts import io
 
     workdir = Path(args.workdir)
     configs = {"train": args.train_config, "infer": args.infer_config}
     files = {f"--{side}-config": path for side, path in configs.items()}
-    pipeline.require_files({**files, "--train-log": args.train_log, "--param-report": args.param_report})
+    guards.require_files({**files, "--train-log": args.train_log, "--param-report": args.param_report})
     output = Path(args.output) if args.output else workdir / pipeline.CONCLUSION
     log = train_log.read(args.train_log) if args.train_log else None
     found, told = pipeline.conclude_step(workdir, output, configs, log, args.param_report)

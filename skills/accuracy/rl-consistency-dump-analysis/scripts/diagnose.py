@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dump_analysis.artefacts.conclusion import Conclusion
+    from dump_analysis.artefacts.semantic_mapping import SemanticMapping
+    from dump_analysis.report.source.standing import Standing
     from dump_analysis.reporting import Reported
+    from dump_analysis.train_log import Log
 
 try:
     from dump_analysis import cli
@@ -38,22 +41,12 @@ def main() -> int:
     parser.share(*FLAGS, required=("train", "infer"))
     args = parser.parse_args()
 
-    from dump_analysis import pipeline, reporting, train_log
+    from dump_analysis import pipeline, reporting
     from dump_analysis.artefacts import io
     from dump_analysis.mapping import declared
-    from dump_analysis.report.source.standing import standing
 
     folder = Path(args.output_dir)
-    given = {"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config}
-    given |= {"--train-log": args.train_log, "--plan": args.plan, "--param-report": args.param_report}
-    pipeline.require_files(given)
-    pipeline.refuse_inside(folder, args.train + args.infer)
-    made_anew = (pipeline.LAYER_MAP, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION, *reporting.RENDERED)
-    answers = [folder / name for name in made_anew]
-    source_before = standing(folder)
-    before = pipeline.standing(folder / pipeline.MAPPING) if args.mapping is None else None
-    log = train_log.read(args.train_log) if args.train_log else None
-    pipeline.forget(answers, list(given.values()))
+    source_before, before, log = _made_ready(folder, args)
     _, probed = pipeline.probe_step(args.train, args.infer, folder / pipeline.PROBE)
     train, infer = pipeline.open_pair(args.train, args.infer)
     with reporting.even_so(folder, args.lang, source_before), pipeline.saying_not_run(train, infer, folder):
@@ -79,6 +72,23 @@ def main() -> int:
     for error in probed.errors or gated.errors:
         cli.fail(error)
     return cli.exit_code(found.overall, found.consistency, wanted=args.exit_code)
+
+
+def _made_ready(folder: Path, args: argparse.Namespace) -> "tuple[Standing | None, SemanticMapping | None, Log | None]":
+    """The report's source and the mapping that stand here, and the log, all read before the answers of an earlier run are taken away."""
+    from dump_analysis import guards, pipeline, reporting, train_log
+    from dump_analysis.report.source.standing import standing
+
+    given = {"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config}
+    given |= {"--train-log": args.train_log, "--plan": args.plan, "--param-report": args.param_report}
+    guards.require_files(given)
+    guards.refuse_inside(folder, args.train + args.infer)
+    made_anew = (pipeline.LAYER_MAP, pipeline.RESULTS, pipeline.REPLAY, pipeline.CONCLUSION, *reporting.RENDERED)
+    source = standing(folder)
+    mapping = guards.standing(folder / pipeline.MAPPING) if args.mapping is None else None
+    log = train_log.read(args.train_log) if args.train_log else None
+    guards.forget([folder / name for name in made_anew], list(given.values()))
+    return source, mapping, log
 
 
 def _answer(found: "Conclusion", folder: Path, reported: "Reported", args: argparse.Namespace) -> None:

@@ -38,7 +38,7 @@ def main() -> int:
     parser.share("noise-floor", "output", "lang", "exit-code", "json", "quiet")
     args = parser.parse_args()
 
-    from dump_analysis import pipeline, round_steps
+    from dump_analysis import guards, pipeline, round_steps
     from dump_analysis.artefacts import io
     from dump_analysis.rounds import history
 
@@ -46,8 +46,8 @@ def main() -> int:
     round_steps.require_analysis(workdir, f"judge round {args.round}", ["--train", *args.train, "--infer", *args.infer])
     output = Path(args.output) if args.output else history.folder_of(workdir, args.round) / history.RESULT
     dumps = [*args.train, *args.infer, *([args.round_dump] if args.round_dump else [])]
-    pipeline.require_files({"--noise-floor": args.noise_floor})
-    pipeline.refuse_inside(output, dumps)
+    guards.require_files({"--noise-floor": args.noise_floor})
+    guards.refuse_inside(output, dumps)
     train, infer = pipeline.open_pair(args.train, args.infer)
     found, told = round_steps.judge_step(train, infer, workdir, args.round, args.round_dump, args.noise_floor, output)
     cli.warn(told.warnings, quiet=args.quiet)

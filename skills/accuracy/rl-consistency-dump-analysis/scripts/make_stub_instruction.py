@@ -46,12 +46,12 @@ def main() -> int:
     parser.share("lang", "json", "quiet")
     args = parser.parse_args()
 
-    from dump_analysis import pipeline, round_steps
+    from dump_analysis import guards, pipeline, round_steps
     from dump_analysis.artefacts import io
 
     workdir = Path(args.workdir)
     round_steps.require_analysis(workdir, "plan a round", ["--train", *args.train, "--infer", *args.infer])
-    pipeline.refuse_inside(workdir / round_steps.PLAN, args.train + args.infer)
+    guards.refuse_inside(workdir / round_steps.PLAN, args.train + args.infer)
     train, infer = pipeline.open_pair(args.train, args.infer)
     found, told = round_steps.plan_step(train, infer, workdir, args.target, args.despite, at_once=args.all)
     cli.warn(told.warnings, quiet=args.quiet)

@@ -35,11 +35,11 @@ def main() -> int:
     if (len(args.run) < 2) != (args.method == "within_batch"):
         parser.error("within_batch takes one --run, the other methods two or more")
 
-    from dump_analysis import pipeline, round_steps
+    from dump_analysis import guards, round_steps
     from dump_analysis.artefacts import io
 
     output = Path(args.output or round_steps.FLOOR)
-    pipeline.refuse_inside(output, args.run)
+    guards.refuse_inside(output, args.run)
     found = round_steps.floor_step(args.run, args.method, output)
     if args.json:
         print(io.text_of(found), end="")

@@ -26,12 +26,12 @@ def main() -> int:
     if not (args.train or args.infer):
         parser.error("give --train, --infer or both")
 
-    from dump_analysis import pipeline
+    from dump_analysis import guards, pipeline
     from dump_analysis.artefacts import io
     from dump_analysis.wording import text_of
 
     if args.output:
-        pipeline.refuse_inside(args.output, [path for path in (args.train or []) + (args.infer or []) if os.path.exists(path)])
+        guards.refuse_inside(args.output, [path for path in (args.train or []) + (args.infer or []) if os.path.exists(path)])
     found, told = pipeline.probe_step(args.train or [], args.infer or [], args.output)
     if args.json:
         print(io.text_of(found), end="")

@@ -24,16 +24,16 @@ def main() -> int:
     parser.share("train", "infer", "plan", "reference", "output", "lang", "json", "quiet", required=("train", "infer"))
     args = parser.parse_args()
 
-    from dump_analysis import pipeline
+    from dump_analysis import guards, pipeline
     from dump_analysis.artefacts import io
     from dump_analysis.mapping import declared
     from dump_analysis.wording import render, text_of
 
-    pipeline.require_files({"--plan": args.plan})
+    guards.require_files({"--plan": args.plan})
     output = Path(args.output or pipeline.MAPPING)
-    pipeline.refuse_inside(output, args.train + args.infer)
-    before = pipeline.standing(output)
-    pipeline.forget([output, output.parent / pipeline.LAYER_MAP], [])
+    guards.refuse_inside(output, args.train + args.infer)
+    before = guards.standing(output)
+    guards.forget([output, output.parent / pipeline.LAYER_MAP], [])
     train, infer = pipeline.open_pair(args.train, args.infer)
     found, told = pipeline.propose_step(train, infer, args.plan, args.reference)
     mapping = declared.with_unmapped(found, train, infer)

@@ -43,14 +43,14 @@ def main() -> int:
     parser.share(*flags, required=("train", "infer", "mapping"))
     args = parser.parse_args()
 
-    from dump_analysis import pipeline
+    from dump_analysis import guards, pipeline
     from dump_analysis.artefacts import io
 
     output = args.output or pipeline.REPLAY
     configs = {"train": args.train_config, "infer": args.infer_config}
-    pipeline.require_files({"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config})
-    pipeline.refuse_inside(output, args.train + args.infer)
-    pipeline.forget([Path(output)], [args.mapping, *configs.values()])
+    guards.require_files({"--mapping": args.mapping, "--train-config": args.train_config, "--infer-config": args.infer_config})
+    guards.refuse_inside(output, args.train + args.infer)
+    guards.forget([Path(output)], [args.mapping, *configs.values()])
     train, infer = pipeline.open_pair(args.train, args.infer)
     mapping, mapped = pipeline.mapping_step(train, infer, args.mapping)
     digest = io.digest_of_file(args.mapping)

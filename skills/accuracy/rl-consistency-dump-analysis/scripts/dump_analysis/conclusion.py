@@ -27,7 +27,7 @@ from .causes.ground import one_of_each_kind
 from .coverage import Coverage
 from .findings.compared import evidence
 from .findings.find import find
-from .parameters import parameters
+from .parameters import Parameters, parameters
 from .replicas import differing
 from .rounds.concluded import settled, summaries, with_rounds
 from .rounds.history import Round
@@ -48,31 +48,26 @@ def conclude(
     params: ParamReport | None = None,
     rounds: Sequence[Round] = (),
 ) -> Conclusion:
-    """The conclusion of an analysis.
+    """The conclusion of an analysis; ``inputs``: what it rests on.
 
-    ``mapping`` names the modules of each boundary, ``facts`` says how many units each side has and whether
-    they are complete, ``replay`` what recomputing has shown, ``params`` what was found of configurations and weights before the runs,
-    ``rounds`` the override rounds; all are optional. ``inputs``: what the analysis rests on.
-    ``metrics``: what a training log states; nothing else in the conclusion follows from them.
+    ``mapping`` names the modules of each boundary, ``facts`` says how many units each side has and whether they are complete, ``replay``
+    what recomputing has shown, ``params`` what was found of configurations and weights before the runs, ``rounds`` the override rounds;
+    all are optional. ``metrics``: what a training log states; nothing else in the conclusion follows from them.
     """
     weights = compared(results.weights)
     replay = settled(replay, rounds)
     modules = {row.boundary: row.module for row in [*mapping.boundaries, *mapping.weights] if row.module} if mapping else {}
-    notes = {row.boundary: row.note for row in [*mapping.boundaries, *mapping.weights] if row.note} if mapping else {}
     found = with_rounds(find(results, weights, modules, differing(mapping), replay), rounds, results, modules)
-    findings = [_with_notes(finding, notes) for finding in found]
+    findings = _with_notes(found, mapping)
     gaps = [result for result in [*results.boundaries, *results.weights] if result.status in GAPS]
     cut_short = _cut_short(facts)
     covered = Coverage(results, replay, mapping)
     stated = parameters(params)
     left = coverage.open_points(results, covered, replay, cut_short)
-    consistency = _consistency(results, findings, weights, cut_short, left)
-    summary = _summary(results, mapping, findings, weights, cut_short, consistency, replay)
-    held = bool(stated.open) and consistency == "consistent"
-    if held:
-        consistency = "undecided"
-        summary[0] = word("sum_but_params", verdict=summary[0], points=stated.names)
-    decides = _would_decide(results, findings, gaps, cut_short, modules, replay)
+    by_dumps = _consistency(results, findings, weights, cut_short, left)
+    summary = _summary(results, mapping, findings, weights, cut_short, by_dumps, replay)
+    consistency, summary = _held_back(by_dumps, summary, stated)
+    decides = [] if by_dumps == "consistent" else _would_decide(results, findings, gaps, cut_short, modules, replay)
     return Conclusion(
         overall=results.overall,
         consistency=consistency,
@@ -82,7 +77,7 @@ def conclude(
         hypotheses=[*causes.hypotheses(results, mapping, weights, findings, facts, replay), *stated.hypotheses],
         spans=covered.spans(),
         evidence_missing=[Uncompared(gap.boundary, gap.reason or word("no_reason"), covered.covered_by(gap)) for gap in gaps],
-        would_decide=[*stated.open, *([] if held or consistency == "consistent" else decides)],
+        would_decide=[*stated.open, *decides],
         account=None,
         metrics=metrics,
         inputs=list(inputs),
@@ -90,7 +85,12 @@ def conclude(
     )
 
 
-def _with_notes(finding: Finding, notes: dict[str, str]) -> Finding:
+def _with_notes(findings: Sequence[Finding], mapping: SemanticMapping | None) -> list[Finding]:
+    notes = {row.boundary: row.note for row in [*mapping.boundaries, *mapping.weights] if row.note} if mapping else {}
+    return [_with_note(finding, notes) for finding in findings]
+
+
+def _with_note(finding: Finding, notes: dict[str, str]) -> Finding:
     """What the mapping says of the finding's rows, and of the boundaries that its weights make: that k and v are exchanged, say."""
     names = list(dict.fromkeys(name for boundary in finding.boundaries for name in (boundary, made_by(boundary))))
     told = [word("mapping_says", boundary=name, note=notes[name]) for name in names if name in notes]
@@ -117,6 +117,13 @@ def _consistency(
         return "undecided" if findings else "consistent"
     rounding = bool(findings) and all(finding.character == "rounding" for finding in findings)
     return "consistent" if results.overall == "nonzero" and rounding else "undecided"
+
+
+def _held_back(by_dumps: Consistency, summary: list[Worded], stated: Parameters) -> tuple[Consistency, list[Worded]]:
+    """Consistency and summary, but where parameters differ that nobody let stand: those may part the sides on another input."""
+    if not stated.open or by_dumps != "consistent":
+        return by_dumps, summary
+    return "undecided", [word("sum_but_params", verdict=summary[0], points=stated.names), *summary[1:]]
 
 
 def _equal_but_for_gaps(results: BoundaryResults) -> bool:

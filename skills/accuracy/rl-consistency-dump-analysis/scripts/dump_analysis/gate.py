@@ -43,28 +43,37 @@ def compare(
         if row not in unsaved:
             done.append(_gap_result(row, gap, None))
         advance()
-    counted = tokens.tokens_of(pairs)
-    widths = heads.widths(pairs, counted.shape if counted else None)
-    open_rows: dict[str, Measure] = {}
-    numbers: dict[str, list[int] | None] = {}
-
-    def measure_of(pair: Pair, left: Stream, right: Stream) -> Measure:
-        grid = grid_of(pair.row.boundary, left.shape, counted.shape if counted else None, width_of((left.dtype, right.dtype)).itemsize)
-        grid, numbers[pair.row.boundary] = tokens.numbered(counted, pair, grid)
-        formats = [place.record.dtype or tensor.dtype for found in (pair.train, pair.infer) for place, tensor in found.each()]
-        open_rows[pair.row.boundary] = Measure(grid, left, right, formats)
-        return open_rows[pair.row.boundary]
-
-    for pair, ended in walk(pairs, measure_of):
-        if isinstance(ended, Gap):
-            done.append(_gap_result(pair.row, ended, pair))
-            open_rows.pop(pair.row.boundary, None)
-        else:
-            taken = open_rows.pop(pair.row.boundary, None)
-            axes = Axes(numbers.pop(pair.row.boundary, None), widths.get(pair.row.boundary))
-            done.append(_result(pair, ended, taken, axes))
+    measures = _Measures(pairs)
+    for pair, ended in walk(pairs, measures.measure_of):
+        taken, axes = measures.close(pair)
+        done.append(_gap_result(pair.row, ended, pair) if isinstance(ended, Gap) else _result(pair, ended, taken, axes))
         advance()
     return sorted(done, key=lambda result: result.order), [*_dtype_notes(pairs), *_storage_notes(pairs)]
+
+
+class _Measures:
+    """The measures of the rows whose blocks are being read."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self._tokens = tokens.tokens_of(pairs)
+        self._shape = self._tokens.shape if self._tokens else None
+        self._widths = heads.widths(pairs, self._shape)
+        self._measures: dict[str, Measure] = {}
+        self._numbers: dict[str, list[int] | None] = {}
+
+    def measure_of(self, pair: Pair, left: Stream, right: Stream) -> Measure:
+        """Begin a row."""
+        name = pair.row.boundary
+        grid = grid_of(name, left.shape, self._shape, width_of((left.dtype, right.dtype)).itemsize)
+        grid, self._numbers[name] = tokens.numbered(self._tokens, pair, grid)
+        formats = [place.record.dtype or tensor.dtype for found in (pair.train, pair.infer) for place, tensor in found.each()]
+        self._measures[name] = Measure(grid, left, right, formats)
+        return self._measures[name]
+
+    def close(self, pair: Pair) -> tuple[Measure | None, Axes]:
+        """What was measured of a row, None where it was not begun, and its axes; nothing of it is kept."""
+        name = pair.row.boundary
+        return self._measures.pop(name, None), Axes(self._numbers.pop(name, None), self._widths.get(name))
 
 
 def _gap_result(row: Row, gap: Gap, pair: Pair | None) -> BoundaryResult:

@@ -1,6 +1,5 @@
 """The steps of an analysis, each from files to one file: what every command calls and `diagnose` calls in turn."""
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -8,28 +7,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-from msprobe_files import checkpoint, units
-from msprobe_files.errors import DumpError
+from msprobe_files import checkpoint
 
 from dump_analysis.mapping import declared, layer_map, whole
 from dump_analysis.mapping.changes import changes
 from dump_analysis.mapping.tokens.token_join import NotJoined
 
-from . import cli, comparable, conclusion, divergence, gate, probe, sides
+from . import cli, comparable, conclusion, divergence, gate, gathered, guards, probe, sides
 from .artefacts import assembly_plan, file_names, io, semantic_mapping
-from .artefacts.boundary_results import DIVERGED, GAPS, BoundaryResult, BoundaryResults
+from .artefacts.boundary_results import GAPS, BoundaryResult, BoundaryResults
 from .artefacts.common import FileDigest, SideLabel
-from .artefacts.conclusion import Conclusion, Input
-from .artefacts.param_report import ParamReport
-from .artefacts.probe import Probe, SideFacts
+from .artefacts.conclusion import Conclusion
+from .artefacts.probe import Probe
 from .artefacts.replay_results import ReplayResults
 from .artefacts.semantic_mapping import MissingRow, SemanticMapping
 from .boundaries import is_weight
 from .replay import modules, stated
 from .replay import whole as replayed
-from .rounds import history
-from .rounds.history import Round
 from .sides import Side
 from .train_log import Log
 from .wording import Language, text_of
@@ -37,7 +31,6 @@ from .wording import Language, text_of
 PROBE, MAPPING, RESULTS = file_names.PROBE, file_names.MAPPING, file_names.RESULTS
 REPLAY, CONCLUSION = file_names.REPLAY, file_names.CONCLUSION
 LAYER_MAP, PLAN = "layer_map.md", "assembly_plan.json"
-TRAIN_LOG, PARAM_REPORT = "train log", "param report"  # their labels among the inputs of a conclusion
 
 
 class Told(NamedTuple):
@@ -71,24 +64,6 @@ def propose_step(train: Side, infer: Side, plan: str | Path | None = None, refer
     found = whole.propose(train, infer, assembly_plan.read(plan) if plan is not None else None, weights)
     remarks = [*(found.mapping.tokens.remarks if found.mapping.tokens is not None else []), *found.remarks]
     return found.mapping, Told([], [remark.text for remark in remarks])
-
-
-def standing(path: Path) -> SemanticMapping | None:
-    """The proposed mapping that a new one is to replace, if there is one.
-
-    Raises DumpError where people wrote rows of it, or where it cannot be read.
-    """
-    if not path.is_file():
-        return None
-    try:
-        found = semantic_mapping.read(path)
-    except DumpError as error:  # perhaps rows of people with a slip
-        raise DumpError(f"Cannot propose a mapping in place of {path}: it cannot be read. {error} Or move it away.") from None
-    if any("declared" in row.basis for row in [*found.boundaries, *found.weights]):
-        raise DumpError(
-            f"Cannot propose a mapping in place of {path}: people wrote rows of it. Hand it in with --mapping, or choose another place."
-        )
-    return found
 
 
 def write_mapping(output: Path, mapping: SemanticMapping, language: Language, before: SemanticMapping | None) -> str:
@@ -225,102 +200,14 @@ def conclude_step(
 ) -> tuple[Conclusion, Told]:
     """Stage 7, from boundary_results.json and, where they are there, semantic_mapping.json, probe.json, replay_results.json, a log and a
     report on parameters."""
-    require_files({"--workdir": str(workdir / RESULTS)})
-    refuse_same(
-        output,
-        workdir / RESULTS,
-        workdir / REPLAY,
-        workdir / MAPPING,
-        workdir / PROBE,
-        *(path for path in (log.path if log else None, param_report) if path),
-    )
-    results, warnings = io.read(workdir / RESULTS, BoundaryResults)
-    check_consistent(results)
-    mapping: SemanticMapping | None = None
-    files: list[Input] = []
-    facts: Probe | None = None
-    if (workdir / PROBE).is_file():
-        facts, told = _facts_of(workdir / PROBE, results)
-        warnings += told
-        files.append(Input(PROBE, io.digest_of_file(workdir / PROBE)))
-    if (workdir / MAPPING).is_file():
-        mapping = semantic_mapping.read(workdir / MAPPING)
-        files.append(Input(MAPPING, io.digest_of_file(workdir / MAPPING)))
-        if files[-1].digest != results.mapping.digest:
-            warnings.append(f"{MAPPING} was edited since {RESULTS} was made from it, or is another one; compare again")
-    files.append(Input(RESULTS, io.digest_of_file(workdir / RESULTS)))
-    replay, told = replay_of(workdir / REPLAY, results)
-    warnings += told
-    files += [Input(REPLAY, io.digest_of_file(workdir / REPLAY))] if replay is not None else []
-    params, told = io.read(param_report, ParamReport) if param_report is not None else (None, [])
-    warnings += told
-    given = {**{f"{side} config": path for side, path in configs.items()}, PARAM_REPORT: param_report}
-    files += [Input(label, io.digest_of_file(path)) for label, path in given.items() if path]
-    files += [Input(TRAIN_LOG, log.digest)] if log else []
-    warnings += log.warnings if log else []
-    dumps = [_dump(results.train, facts.train if facts else None), _dump(results.infer, facts.infer if facts else None)]
+    guards.require_files({"--workdir": str(workdir / RESULTS)})
+    handed = [path for path in (log.path if log else None, param_report) if path]
+    guards.refuse_same(output, *(workdir / name for name in (RESULTS, REPLAY, MAPPING, PROBE)), *handed)
+    found = gathered.gather(workdir, configs, log, param_report)
     metrics = log.metrics if log else conclusion.NOT_LOGGED
-    rounds, told = rounds_here(workdir, results)
-    warnings += told
-    files += [Input(history.result_label(one), one.result_digest) for one in rounds if one.result_digest is not None]
-    found = conclusion.conclude(results, mapping, facts, [*dumps, *files], metrics, replay, params, rounds)
-    io.write(output, found)
-    return found, Told([], warnings)
-
-
-def rounds_here(workdir: Path, results: BoundaryResults) -> tuple[list[Round], list[str]]:
-    """The override rounds of these dumps; those of others are left out, and said to be."""
-    found, warnings = history.rounds_of(workdir)
-    kept = [one for one in found if one.instruction.source_dump.digest == getattr(results, one.instruction.source_side).digest]
-    left = [one.number for one in found if one not in kept]
-    warnings += [f"round{number} is of other dumps and is not used; move it away" for number in left]
-    return kept, warnings
-
-
-def check_consistent(results: BoundaryResults) -> None:
-    """Raise DumpError where what a file says of all its rows is not what the rows say: it was edited or is damaged."""
-    first = next((row.boundary for row in results.boundaries if row.status in DIVERGED), None)
-    stated = results.first_divergence.boundary if results.first_divergence else None
-    for field, found, expected in (
-        ("overall", results.overall, divergence.overall(results.boundaries, results.weights)),
-        ("counts", results.counts, divergence.counts(results.boundaries)),
-        ("first_divergence.boundary", stated, first),
-    ):
-        if found != expected:
-            raise DumpError(f"Cannot use {RESULTS}: {field}: its rows say {expected}, found {found}. Compare again.")
-
-
-def refuse_same(output: str | Path, *inputs: str | Path) -> None:
-    """Raise DumpError where an output would take the place of an input."""
-    for path in inputs:
-        if os.path.realpath(output) == os.path.realpath(path):
-            raise DumpError(f"Cannot write to {output}: it is an input. Choose another place.")
-
-
-def replay_of(path: Path, results: BoundaryResults) -> tuple[ReplayResults | None, list[str]]:
-    """replay_results.json where there is one of the same dumps and mapping: another's verdicts prove nothing here."""
-    if not path.is_file():
-        return None, []
-    found, warnings = io.read(path, ReplayResults)
-    if (found.train.digest, found.infer.digest, found.mapping) != (results.train.digest, results.infer.digest, results.mapping):
-        return None, [*warnings, f"{path.name} is of other dumps or of another mapping and is not used; replay again"]
-    return found, warnings
-
-
-def _facts_of(path: Path, results: BoundaryResults) -> tuple[Probe, list[str]]:
-    """probe.json without a side that is not the one compared: what is known of another dump proves nothing here."""
-    facts, warnings = io.read(path, Probe)
-    for label, compared in (("train", results.train), ("infer", results.infer)):
-        known: SideFacts | None = getattr(facts, label)
-        if known is not None and known.digest != compared.digest:
-            facts = msgspec.structs.replace(facts, **{label: None})
-            warnings.append(f"{path.name} is of another {label} dump and is not used for it; probe again")
-    return facts, warnings
-
-
-def _dump(side: SideLabel, facts: SideFacts | None) -> Input:
-    one = facts.units[0] if facts is not None and len(facts.units) == 1 else None
-    return Input(side.label, side.digest, one.step if one else None, one.rank if one else None)
+    made = conclusion.conclude(found.results, found.mapping, found.facts, found.inputs, metrics, found.replay, found.params, found.rounds)
+    io.write(output, made)
+    return made, Told([], found.warnings)
 
 
 @contextmanager
@@ -333,38 +220,6 @@ def progress(total: int, *, quiet: bool) -> Iterator[Callable[[], object]]:
 
     with tqdm(total=total, unit="row", desc="compare", leave=False) as bar:
         yield bar.update
-
-
-# --- what commands check and print ---
-
-
-def require_files(paths: dict[str, str | None]) -> None:
-    """Raise DumpError where a flag names a file that is not there."""
-    for flag, path in paths.items():
-        if path is not None and not os.path.isfile(path):
-            raise DumpError(f"Cannot read {path}: no such file. Check {flag}.")
-
-
-def refuse_inside(output: str | Path, paths: Sequence[str]) -> None:
-    """Raise DumpError where an output would be written into a dump of these paths: analysis never writes there."""
-    target = os.path.realpath(output)
-    for path in paths:
-        folders = {os.path.realpath(folder) for place in units.find_units(path) for folder in (place.folder, place.tensor_folder)}
-        if os.path.isdir(path):
-            folders.add(os.path.realpath(path))
-        if any(os.path.commonpath([target, folder]) == folder for folder in folders):
-            raise DumpError(f"Cannot write to {output}: it lies in the dump {path}. Choose a folder outside.")
-
-
-def forget(answers: Sequence[Path], inputs: Sequence[str | None]) -> None:
-    """Remove the answers of an earlier run, so that none is left beside a run that fails; never an input."""
-    for answer in answers:
-        refuse_same(answer, *(path for path in inputs if path is not None))
-        try:
-            if answer.is_file():
-                answer.unlink()
-        except OSError as error:
-            raise DumpError(f"Cannot write to {answer}: {error.strerror}. Choose another place.") from None
 
 
 def after_conclusion(path: Path, left: str) -> str:

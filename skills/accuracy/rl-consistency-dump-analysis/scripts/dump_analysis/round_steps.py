@@ -1,14 +1,14 @@
 """The steps of the override rounds, each from files to files: what their commands call."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msprobe_files import task_card
 from msprobe_files.errors import DumpError
 
-from . import cli, pipeline, sides
+from . import cli, gathered, guards, pipeline, sides
 from .artefacts import file_names, io, semantic_mapping
 from .artefacts.boundary_results import BoundaryResults
 from .artefacts.common import FileDigest, SideName, Worded
@@ -27,7 +27,7 @@ from .rounds.feeds import Feeds, feeds_of
 from .rounds.open_points import Ground, open_points
 from .rounds.plan import Planned
 from .rounds.sums import adding_up
-from .rounds.writing import instruction
+from .rounds.writing import Wanted, instruction
 from .sides import Side
 from .wording import word
 
@@ -84,15 +84,7 @@ def plan_step(
     remarks += [word("round_again", round=one.number, why=one.result.why_not or "") for one in waiting[-1:] if one.result is not None]
     made, folder, rounds = None, None, []
     if best is not None and best.wanted is not None:
-        number = history.next_number(ground.rounds, history.taken(workdir))
-        side = _side_said(best, found, target, at_once=at_once)
-        reason = word("reason_with_side", reason=best.wanted.reason, side=side) if side is not None else best.wanted.reason
-        made = instruction(best.wanted._replace(reason=reason), number, mapping)
-        folder = history.folder_of(workdir, number)
-        _refuse_edited(workdir, folder, made)
-        digest = io.write(folder / history.INSTRUCTION, made)
-        rounds = [PlannedRound(number, FileDigest(digest), best.adds or reason)]
-        rounds += [PlannedRound(number + at, None, adds) for at, adds in enumerate(best.later, 1)]
+        made, folder, rounds = _written(best, best.wanted, _side_said(best, found, target, at_once=at_once), ground, mapping, workdir)
     else:
         remarks += [word("round_nothing_open", side=side) for side in able[:1]]
         remarks += _elsewhere(train, infer, workdir, mapping, ground, target, at_once=at_once)
@@ -106,6 +98,20 @@ def plan_step(
     )
     io.write(workdir / PLAN, planned)
     return Next(planned, made, folder), Told([], warnings)
+
+
+def _written(
+    best: Planned, wanted: Wanted, side: Worded | None, ground: Ground, mapping: SemanticMapping, workdir: Path
+) -> tuple[StubInstruction, Path, list[PlannedRound]]:
+    """The instruction in the folder of its round, and the plan's line of it and of those after it. ``side``: why this side."""
+    number = history.next_number(ground.rounds, history.taken(workdir))
+    reason = word("reason_with_side", reason=wanted.reason, side=side) if side is not None else wanted.reason
+    made = instruction(wanted._replace(reason=reason), number, mapping)
+    folder = history.folder_of(workdir, number)
+    _refuse_edited(workdir, folder, made)
+    digest = io.write(folder / history.INSTRUCTION, made)
+    rounds = [PlannedRound(number, FileDigest(digest), best.adds or reason)]
+    return made, folder, rounds + [PlannedRound(number + at, None, adds) for at, adds in enumerate(best.later, 1)]
 
 
 def _refuse_edited(workdir: Path, folder: Path, made: StubInstruction) -> None:
@@ -132,12 +138,34 @@ def judge_step(
     Raises DumpError where the round was not prepared, or what is handed does not belong together.
     """
     folder = history.folder_of(workdir, number)
-    read: list[str | Path] = [
-        workdir / name for name in (pipeline.MAPPING, pipeline.RESULTS, pipeline.CONCLUSION, pipeline.REPLAY, file_names.CARD)
-    ]
-    read += [folder / history.INSTRUCTION, folder / history.OUTCOME, *([noise] if noise is not None else [])]
-    pipeline.refuse_same(output, *read)
+    names = (pipeline.MAPPING, pipeline.RESULTS, pipeline.CONCLUSION, pipeline.REPLAY, file_names.CARD)
+    handed = [noise] if noise is not None else []
+    guards.refuse_same(output, *(workdir / name for name in names), folder / history.INSTRUCTION, folder / history.OUTCOME, *handed)
     mapping, ground, warnings = _ground(train, infer, workdir, f"judge round {number}")
+    made, outcome, told = _carried_out(folder, number, {"train": train, "infer": infer})
+    digest = io.digest_of_file(folder / history.INSTRUCTION)
+    path = dump or (outcome.new_dump.path if outcome.new_dump is not None else None)
+    if path is None:
+        result = judge.not_effective(made, digest, word("why_not_verified"))
+    else:
+        feeds = feeds_of(mapping.boundaries, train, infer, made.target_side)
+        new = again.open_round(feeds.target, path)
+        why = again.stated(outcome, digest, new) or again.seen(made, feeds, new)
+        earlier = ground._replace(rounds=[one for one in ground.rounds if one.number < number])
+        other = feeds.source_side
+        untried = bool(_able(train, infer, workdir, other)[0]) and not history.has_forced(earlier.rounds, other)
+        known = _evidence(ground, noise)
+        result = (
+            judge.judge(made, digest, feeds, new, earlier, known, other_side=untried)
+            if why is None
+            else judge.not_effective(made, digest, why)
+        )
+    io.write(output, result)
+    return result, Told([], warnings + told)
+
+
+def _carried_out(folder: Path, number: int, pair: Mapping[str, Side]) -> tuple[StubInstruction, StubOutcome, list[str]]:
+    """What the folder of a round holds, and warnings. Raises DumpError where it was not carried out, or on another pair."""
     plan_it = "Plan it with make_stub_instruction.py first, or hand the number of a round that was planned."
     carry_out = "Carry the round out with the collection skill (stage 8, apply_stub_instruction.py) first."
     for name, remedy in ((history.INSTRUCTION, plan_it), (history.OUTCOME, carry_out)):
@@ -145,28 +173,9 @@ def judge_step(
             raise DumpError(f"Cannot judge round {number}: {folder / name} is missing. {remedy}")
     made, told = history.read(folder, history.INSTRUCTION, StubInstruction)
     outcome, more = history.read(folder, history.OUTCOME, StubOutcome)
-    warnings += told + more
-    digest = io.digest_of_file(folder / history.INSTRUCTION)
-    source = train if made.source_side == "train" else infer
-    if made.source_dump.digest != source.digest:
+    if made.source_dump.digest != pair[made.source_side].digest:
         raise DumpError(f"Cannot judge round {number}: its instruction was made from another {made.source_side} dump. Hand that pair.")
-    path = dump or (outcome.new_dump.path if outcome.new_dump is not None else None)
-    earlier = [one for one in ground.rounds if one.number < number]
-    result: RoundResult | None = None
-    if path is None:
-        result = judge.not_effective(made, digest, word("why_not_verified"))
-    else:
-        feeds = feeds_of(mapping.boundaries, train, infer, made.target_side)
-        new = again.open_round(feeds.target, path)
-        why = again.stated(outcome, digest, new) or again.seen(made, feeds, new)
-        if why is not None:
-            result = judge.not_effective(made, digest, why)
-        else:
-            other: SideName = "train" if made.target_side == "infer" else "infer"
-            new_side = bool(_able(train, infer, workdir, other)[0]) and not history.has_forced(earlier, other)
-            result = judge.judge(made, digest, feeds, new, ground._replace(rounds=earlier), _evidence(ground, noise), other_side=new_side)
-    io.write(output, result)
-    return result, Told([], warnings)
+    return made, outcome, told + more
 
 
 def floor_step(runs: Sequence[str], method: Method, output: Path) -> NoiseFloor:
@@ -202,9 +211,9 @@ def _ground(train: Side, infer: Side, workdir: Path, doing: str) -> tuple[Semant
     conclusion, told = io.read(workdir / pipeline.CONCLUSION, Conclusion)
     warnings += told
     replay: ReplayResults | None
-    replay, told = pipeline.replay_of(workdir / pipeline.REPLAY, results)
+    replay, told = gathered.replay_of(workdir / pipeline.REPLAY, results)
     warnings += told
-    rounds, told = pipeline.rounds_here(workdir, results)
+    rounds, told = gathered.rounds_here(workdir, results)
     adds_up = adding_up(mapping.boundaries, train, infer)
     return mapping, Ground(results, conclusion, replay, rounds, adds_up), warnings + told
 

@@ -11,9 +11,13 @@ from .artefacts.common import Worded
 from .words.causes import CAUSES
 from .words.comparing import COMPARING
 from .words.concluding import CONCLUDING
+from .words.hypotheses import HYPOTHESES
 from .words.kernels import KERNELS
+from .words.layer_map import LAYER_MAP
 from .words.mapping import MAPPING
 from .words.probing import PROBING
+from .words.ranks import RANKS
+from .words.recomputing import RECOMPUTING
 from .words.replaying import REPLAYING
 from .words.report_inputs import REPORT_INPUTS
 from .words.report_labels import REPORT_LABELS
@@ -21,6 +25,7 @@ from .words.report_lead import REPORT_LEAD
 from .words.report_sections import REPORT_SECTIONS
 from .words.reporting_source import REPORTING_SOURCE
 from .words.rounds import ROUNDS
+from .words.tokens import TOKENS
 from .words.weights import WEIGHTS
 
 Language = Literal["en", "zh-CN"]
@@ -28,9 +33,9 @@ _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are;
 
 # kind -> (English, Chinese)
 TABLE: dict[str, tuple[str, str]] = {
-    **CAUSES, **COMPARING, **CONCLUDING, **KERNELS, **MAPPING, **PROBING,
-    **REPLAYING, **REPORTING_SOURCE, **REPORT_INPUTS, **REPORT_LABELS, **REPORT_LEAD, **REPORT_SECTIONS,
-    **ROUNDS, **WEIGHTS,
+    **CAUSES, **COMPARING, **CONCLUDING, **HYPOTHESES, **KERNELS, **LAYER_MAP, **MAPPING, **PROBING,
+    **RANKS, **RECOMPUTING, **REPLAYING, **REPORTING_SOURCE, **REPORT_INPUTS, **REPORT_LABELS, **REPORT_LEAD, **REPORT_SECTIONS,
+    **ROUNDS, **TOKENS, **WEIGHTS,
 }  # fmt: skip
 
 

@@ -155,12 +155,7 @@ def read_unit(place: UnitPlace) -> Unit:
     data = dump.get("data")
     if place.has_json and not isinstance(data, dict):
         raise DumpError('Cannot read %s: it has no "data" object. Is it a dump.json of msprobe?' % _shown(place, "dump.json"))
-    trace, trace_keys, broken = None, 0, []
-    if "construct.json" in present:
-        try:
-            trace, trace_keys = _read_trace(place)
-        except DumpError:
-            broken.append("construct.json")  # costs what a missing one costs; whoever reads the unit says so
+    trace, trace_keys, broken = _trace_if_readable(place) if "construct.json" in present else (None, 0, ())
     try:
         entries, interrupted, marks = _read_entries(data or {})
     except RecursionError:
@@ -181,7 +176,7 @@ def read_unit(place: UnitPlace) -> Unit:
         trace=trace,
         trace_keys=trace_keys,
         present=tuple(name for name in present if name not in broken),
-        broken=tuple(broken),
+        broken=broken,
         order_known=place.has_json and not killed,
         killed=killed or at_flush,
         missing_files=tuple(sorted(name for name in listed if name is not None and name not in files)),
@@ -264,6 +259,17 @@ def _pt_files(folder: str) -> "set[str]":
         return set()
     except OSError as error:
         raise DumpError("Cannot list %s: %s. Check the folder." % (os.path.basename(folder), error.strerror or error))
+
+
+def _trace_if_readable(place: UnitPlace) -> Tuple[Optional[Dict[str, Optional[str]]], int, Tuple[str, ...]]:
+    """The trace, the number of its keys, and the file's name where it cannot be read.
+
+    That costs what a missing one costs; whoever reads the unit says so.
+    """
+    try:
+        return (*_read_trace(place), ())
+    except DumpError:
+        return None, 0, ("construct.json",)
 
 
 def _read_trace(place: UnitPlace) -> Tuple[Dict[str, Optional[str]], int]:

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msprobe_files.errors import DumpError
 
 from dump_analysis.artefacts import io, semantic_mapping
 from dump_analysis.artefacts.boundary_results import BoundaryResults
-from dump_analysis.artefacts.conclusion import Conclusion
+from dump_analysis.artefacts.common import SideName, Worded
+from dump_analysis.artefacts.conclusion import Conclusion, RoundSummary
 from dump_analysis.artefacts.replay_results import ModuleReplay, ReplayResults
 from dump_analysis.artefacts.round_result import RoundResult
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
@@ -23,10 +22,67 @@ PLAN = "round_plan.json"
 
 
 @dataclass(frozen=True)
+class RoundEvidence:
+    """What there is of one override round.
+
+    ``short``: what the conclusion says of it; ``instruction``, ``result``: what its folder holds. Each is None where there is none;
+    a round has a summary, a result or both, and where it has both its result says more.
+    """
+
+    number: int
+    short: RoundSummary | None
+    instruction: StubInstruction | None
+    result: RoundResult | None
+
+    @property
+    def effective(self) -> bool | None:
+        """None: planned, not run yet."""
+        told = self._told
+        return told.effective if told is not None else None
+
+    @property
+    def why_not(self) -> Worded | None:
+        told = self._told
+        return told.why_not if told is not None else None
+
+    @property
+    def stop(self) -> str | None:
+        """One of `artefacts.round_result.Stop`; None where nothing was judged."""
+        told = self._told
+        return told.stop if told is not None else None
+
+    @property
+    def isolated(self) -> str | None:
+        """The boundary from which on both sides went on from equal values; None where the round has no cut."""
+        if self.result is not None and self.result.isolated is not None:
+            return self.result.isolated.boundary
+        if self.result is None and self.short is not None and self.short.isolated is not None:
+            return self.short.isolated
+        cut = self.instruction.isolate_boundary if self.instruction is not None else None
+        return cut.boundary if cut is not None else None
+
+    @property
+    def forced(self) -> bool:
+        """Whether all modules at once were given equal inputs."""
+        kinds = [told.kind for told in (self.instruction, self._told) if told is not None]
+        return "forced" in kinds or (self.result is not None and bool(self.result.local))
+
+    @property
+    def target(self) -> SideName | None:
+        """The side that was overridden."""
+        sides = [told.target_side for told in (self.instruction, self._told) if told is not None]
+        return sides[0] if sides else None
+
+    @property
+    def _told(self) -> RoundResult | RoundSummary | None:
+        return self.result if self.result is not None else self.short
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The artefacts of one analysis. ``replay``, ``mapping``: None where it has none.
 
-    ``rounds``: round_result.json of each round; ``instructions``: stub_instruction.json by round, where the round's folder holds it.
+    ``rounds``: those that were judged or that the conclusion tells, by their number.
     ``no_more_rounds``: the last plan, round_plan.json, says that none adds anything.
     """
 
@@ -34,8 +90,7 @@ class Evidence:
     results: BoundaryResults
     replay: ReplayResults | None
     mapping: SemanticMapping | None
-    rounds: list[dict[str, Any]]
-    instructions: dict[int, dict[str, Any]]
+    rounds: list[RoundEvidence]
     no_more_rounds: bool = False
 
     def modules(self) -> dict[str, ModuleReplay]:
@@ -62,41 +117,34 @@ def read(folder: Path, names: Sequence[str]) -> Evidence:
     results, _ = io.read(folder / RESULTS, BoundaryResults)
     replay = io.read(folder / REPLAY, ReplayResults)[0] if REPLAY in listed and (folder / REPLAY).is_file() else None
     mapping = semantic_mapping.read(folder / MAPPING) if MAPPING in listed and (folder / MAPPING).is_file() else None
-    results_of, instructions = _rounds(folder, conclusion)
-    rounds = {**_summaries(conclusion), **results_of}
-    told = [rounds[number] for number in sorted(rounds)]
-    return Evidence(conclusion, results, replay, mapping, told, instructions, _plan_is_empty(folder))
+    return Evidence(conclusion, results, replay, mapping, _rounds(folder, conclusion), _plan_is_empty(folder))
 
 
-def _rounds(folder: Path, conclusion: Conclusion) -> tuple[dict[int, dict[str, Any]], dict[int, dict[str, Any]]]:
-    """Each round's result and instruction by its number, but for rounds of other dumps and results of another instruction."""
+def _rounds(folder: Path, conclusion: Conclusion) -> list[RoundEvidence]:
+    short = {one.round: one for one in conclusion.rounds}
     dumps = {one.label: one.digest for one in conclusion.inputs}
-    found: dict[int, dict[str, Any]] = {}
-    instructions: dict[int, dict[str, Any]] = {}
-    for number in history.numbers_of(folder):
-        place = history.folder_of(folder, number)
-        digest = None
-        if (place / history.INSTRUCTION).is_file():
-            instruction, _ = history.read(place, history.INSTRUCTION, StubInstruction)
-            if dumps.get(instruction.source_side) != instruction.source_dump.digest:
-                continue
-            instructions[number] = io.builtins(instruction)
-            digest = io.digest_of_file(place / history.INSTRUCTION)
-        if (place / history.RESULT).is_file():
-            result, _ = history.read(place, history.RESULT, RoundResult)
-            if digest is None or result.instruction is None or result.instruction.digest == digest:
-                found[number] = io.builtins(result)
-    return found, instructions
+    held = {number: _held(history.folder_of(folder, number), dumps) for number in history.numbers_of(folder)}
+    found = [RoundEvidence(number, short.get(number), *held.get(number, (None, None))) for number in sorted(short.keys() | held.keys())]
+    return [one for one in found if one.short is not None or one.result is not None]
 
 
-def _summaries(conclusion: Conclusion) -> dict[int, dict[str, Any]]:
-    """Rounds as the conclusion tells them in short, in the form of their results: what is not told there is empty."""
-    found: dict[int, dict[str, Any]] = {}
-    for one in msgspec.to_builtins(conclusion.rounds):
-        if isinstance(one, dict) and isinstance(one.get("round"), int):
-            isolated = {"boundary": one["isolated"], "status": None} if isinstance(one.get("isolated"), str) else one.get("isolated")
-            found[one["round"]] = {**one, "isolated": isolated}
-    return found
+def _held(place: Path, dumps: dict[str, str]) -> tuple[StubInstruction | None, RoundResult | None]:
+    """The instruction and the result in a round's folder, but for a round of other dumps and a result of another instruction.
+
+    ``dumps``: digests by label.
+    """
+    instruction: StubInstruction | None = None
+    digest: str | None = None
+    if (place / history.INSTRUCTION).is_file():
+        instruction, _ = history.read(place, history.INSTRUCTION, StubInstruction)
+        if dumps.get(instruction.source_side) != instruction.source_dump.digest:
+            return None, None
+        digest = io.digest_of_file(place / history.INSTRUCTION)
+    if not (place / history.RESULT).is_file():
+        return instruction, None
+    result, _ = history.read(place, history.RESULT, RoundResult)
+    foreign = digest is not None and result.instruction is not None and result.instruction.digest != digest
+    return instruction, None if foreign else result
 
 
 def _plan_is_empty(folder: Path) -> bool:

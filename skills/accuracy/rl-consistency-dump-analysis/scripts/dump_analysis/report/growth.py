@@ -94,19 +94,19 @@ def _added(evidence: Evidence) -> tuple[Added, ...]:
 def _rounds(evidence: Evidence, voice: Voice) -> tuple[Line, ...]:
     """The residual stream behind the cut of each round that took effect."""
     lines = []
-    for result in evidence.rounds:
-        rows = [row for row in result.get("downstream") or [] if isinstance(row, dict) and isinstance(row.get("rel_l2"), int | float)]
-        stream = [(layer, float(row["rel_l2"])) for row in rows if (layer := layer_of(row["boundary"])) is not None and _is_stream(row)]
-        ends = [float(row["rel_l2"]) for row in rows if row["boundary"] == "logits"]
-        if result.get("effective") and (stream or ends):
-            lines.append(
-                Line(voice.say(word("round_label", n=result["round"])), tuple(stream), ends[-1] if ends and ends[-1] > 0 else None)
-            )
+    for one in evidence.rounds:
+        if one.result is None or not one.result.effective:
+            continue
+        measured = [(row.boundary, row.rel_l2) for row in one.result.downstream if row.rel_l2 is not None]
+        stream = [(layer, value) for boundary, value in measured if _is_stream(boundary) and (layer := layer_of(boundary)) is not None]
+        ends = [value for boundary, value in measured if boundary == "logits"]
+        if stream or ends:
+            lines.append(Line(voice.say(word("round_label", n=one.number)), tuple(stream), ends[-1] if ends and ends[-1] > 0 else None))
     return tuple(lines)
 
 
-def _is_stream(row: dict[str, object]) -> bool:
-    return str(row["boundary"]).endswith(".resid_mlp")
+def _is_stream(boundary: str) -> bool:
+    return boundary.endswith(".resid_mlp")
 
 
 def decades(found: Growth) -> list[tuple[str, int]]:

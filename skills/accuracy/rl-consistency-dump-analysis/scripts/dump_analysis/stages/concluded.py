@@ -11,7 +11,8 @@ from dump_analysis.artefacts.conclusion import Conclusion, EndToEndMetric, Hypot
 from dump_analysis.artefacts.probe import Probe, SideFacts
 from dump_analysis.artefacts.replay_results import ReplayResults
 from dump_analysis.causes.six import NAMES
-from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG, rounds_here
+from dump_analysis.gathered import TRAIN_LOG, rounds_here
+from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS
 
 from .workdir import CARD, LABELS, Missing, Workdir, named, says
 

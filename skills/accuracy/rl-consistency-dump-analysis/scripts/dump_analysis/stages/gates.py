@@ -11,7 +11,8 @@ from dump_analysis.artefacts.boundary_results import GAPS, BoundaryResult, Bound
 from dump_analysis.artefacts.common import SideLabel
 from dump_analysis.artefacts.probe import Probe, SideFacts
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.pipeline import MAPPING, PROBE, RESULTS, check_consistent
+from dump_analysis.gathered import check_consistent
+from dump_analysis.pipeline import MAPPING, PROBE, RESULTS
 from dump_analysis.sides import EMPTY_CHECKS, Side
 
 from . import concluded, isolated, recomputed, reported, scope

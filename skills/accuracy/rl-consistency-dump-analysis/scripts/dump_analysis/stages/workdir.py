@@ -18,7 +18,8 @@ from dump_analysis.artefacts import file_names, io, semantic_mapping
 from dump_analysis.artefacts.boundary_results import BoundaryResults
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.semantic_mapping import SemanticMapping
-from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS, TRAIN_LOG, rounds_here
+from dump_analysis.gathered import TRAIN_LOG, rounds_here
+from dump_analysis.pipeline import CONCLUSION, MAPPING, PROBE, REPLAY, RESULTS
 from dump_analysis.rounds import history
 from dump_analysis.rounds.history import Round
 from dump_analysis.sides import Side
