@@ -82,7 +82,8 @@ def plan_step(
     best = plan.better(found) if found else None
     waiting = [one for one in ground.rounds if one.result is not None and not one.result.effective]
     remarks += [word("round_again", round=one.number, why=one.result.why_not or "") for one in waiting[-1:] if one.result is not None]
-    made, folder, rounds = None, None, []
+    made, folder = None, None
+    rounds: list[PlannedRound] = []
     if best is not None and best.wanted is not None:
         made, folder, rounds = _written(best, best.wanted, _side_said(best, found, target, at_once=at_once), ground, mapping, workdir)
     else:
