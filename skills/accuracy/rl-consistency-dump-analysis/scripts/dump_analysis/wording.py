@@ -21,6 +21,7 @@ from .words.report_lead import REPORT_LEAD
 from .words.report_sections import REPORT_SECTIONS
 from .words.reporting_source import REPORTING_SOURCE
 from .words.rounds import ROUNDS
+from .words.routing import ROUTING
 from .words.weights import WEIGHTS
 
 Language = Literal["en", "zh-CN"]
@@ -30,7 +31,7 @@ _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are;
 TABLE: dict[str, tuple[str, str]] = {
     **CAUSES, **COMPARING, **CONCLUDING, **KERNELS, **MAPPING, **PROBING,
     **REPLAYING, **REPORTING_SOURCE, **REPORT_INPUTS, **REPORT_LABELS, **REPORT_LEAD, **REPORT_SECTIONS,
-    **ROUNDS, **WEIGHTS,
+    **ROUNDS, **ROUTING, **WEIGHTS,
 }  # fmt: skip
 
 

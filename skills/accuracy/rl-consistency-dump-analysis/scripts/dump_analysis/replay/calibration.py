@@ -81,7 +81,13 @@ def _families(sides: Sequence[Recorded], stated: Mapping[str, float]) -> dict[_F
     found: dict[_Family, list[_Member]] = {}
     for at, recorded in enumerate(sides):
         one = recorded.side
-        if isinstance(one, Unreplayed) or one.work.heads is not None or one.work.guessed or (one.best.explains and one.best.trial.fault):
+        if (
+            isinstance(one, Unreplayed)
+            or one.work.heads is not None
+            or one.work.experts is not None
+            or one.work.guessed
+            or (one.best.explains and one.best.trial.fault)
+        ):
             continue
         trial = _measured_by(one, stated)
         if trial is not None:

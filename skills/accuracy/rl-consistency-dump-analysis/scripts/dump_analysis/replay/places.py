@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dump_analysis.boundaries import layer_of
 
 EMBEDDING, LOGITS = "embedding.out", "logits"
-_MADE_BY = {LOGITS: "lm_head", "router.logits": "router"}
+_ROUTED = ".router.logits"
 # What is added to the residual stream, the last step of it first.
 _ATTENTION = ("attn_post_norm.out", "o_proj.out")
 _FEED_FORWARD = ("mlp_post_norm.out", "moe.out", "down.out")
@@ -21,9 +21,9 @@ class Sources(NamedTuple):
 
 def module_of(boundary: str) -> str:
     """The module's name: that of its weights without what they are."""
-    stem = boundary.removesuffix(".out")
-    head, dot, last = stem.rpartition(".")
-    return f"{head}{dot}{_MADE_BY.get(last, last)}"
+    if boundary == LOGITS:
+        return "lm_head"
+    return boundary.removesuffix(".logits") if boundary.endswith(_ROUTED) else boundary.removesuffix(".out")
 
 
 def is_between(boundary: str) -> bool:

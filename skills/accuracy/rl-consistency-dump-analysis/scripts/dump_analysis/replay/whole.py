@@ -13,7 +13,17 @@ from dump_analysis.artefacts.replay_results import Basis, Calibration, ConfigVal
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of, place_of
 from dump_analysis.pairs import keep_freed_memory
-from dump_analysis.replay import attention_work, calibration, conventions, norm_chain, places, search, verdict, weights_compared
+from dump_analysis.replay import (
+    attention_work,
+    calibration,
+    conventions,
+    norm_chain,
+    places,
+    routed_work,
+    search,
+    verdict,
+    weights_compared,
+)
 from dump_analysis.replay.assembled import Whole, whole_pair
 from dump_analysis.replay.attention_side import replay_attentions, values_of
 from dump_analysis.replay.between import inputs_of, with_inputs
@@ -25,6 +35,7 @@ from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_
 from dump_analysis.replay.naming import named
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed, replay
 from dump_analysis.replay.recorded import CannotReplay
+from dump_analysis.replay.routed_side import replay_sums
 from dump_analysis.replay.tied_head import or_tied
 from dump_analysis.replay.usual import norms_of
 from dump_analysis.replay.verdict import Weight
@@ -82,7 +93,7 @@ def replay_pair(
         own = [_weight_of(each) for each in weights if (each.unequal or each.stores_one_more) and each.result.name in names]
         single = layer_of(one.row.boundary) is None
         judged = verdict.judge(one.sides["train"], one.sides["infer"], own, norms, single=single)
-        modules.append(_module(one, judged, whole.recorded, attention_work.span_of(one.row, pair)))
+        modules.append(_module(one, judged, whole.recorded, attention_work.span_of(one.row, pair) or routed_work.span_of(one.row, pair)))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
     modules = _without_behind_bias(modules)
@@ -125,6 +136,8 @@ def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Stated, before: Stat
         return _Pair(row, {label: Unreplayed(entry_of(row, label), why) for label in _SIDES}, files)
     if attention_work.is_attention(said):
         return _Pair(said, replay_attentions(files, pair, said, stated, before), files)
+    if routed_work.is_routed_sum(said):
+        return _Pair(said, replay_sums(files, pair, said, stated), files)
     return _Pair(said, {label: _one_side(files, pair, said, label, stated.get(label, {})) for label in _SIDES}, files)
 
 
@@ -134,7 +147,7 @@ def _weights_of(pair: Pair, row: Row, both: Mapping[str, Replayed | Unreplayed])
     train, infer = both["train"], both["infer"]
     known = [one for one in (train, infer) if isinstance(one, Replayed)]
     inside = set[str]().union(*(norm_chain.weights_inside(pair, one.work) for one in known))
-    names = {f"{stem}.weight", f"{stem}.bias", *inside}
+    names = {f"{stem}.weight", f"{stem}.bias", *inside, *routed_work.weights_of(pair, row)}
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and conventions.gains_agree(train, infer) is not None:
         names -= inside or {f"{stem}.weight"}
     return names

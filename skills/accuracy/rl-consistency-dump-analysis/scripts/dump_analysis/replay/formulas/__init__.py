@@ -15,6 +15,7 @@ from dump_analysis.replay.formulas import (
     rotary,
     rotary_attention,
     rotary_table,
+    routed_experts,
     scaled_linear,
     soft_capped_linear,
 )
@@ -37,9 +38,10 @@ _MODULES = (
     rotary,
     rotary_attention,
     rotary_table,
+    routed_experts,
     scaled_linear,
     soft_capped_linear,
 )
 FORMULAS: dict[str, Formula] = {module.FORMULA.operator: module.FORMULA for module in _MODULES} | {
-    rotary_table.ANGLES.operator: rotary_table.ANGLES
+    formula.operator: formula for formula in (rotary_table.ANGLES, routed_experts.AS_RECORDED)
 }

@@ -1,0 +1,136 @@
+"""What a router computes and how many experts it chooses, read from the routed sum: what comes nearest, then where it rounds."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from dump_analysis.floats import Array
+from dump_analysis.replay import search, trials
+from dump_analysis.replay.blocks import Block, sample
+from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
+from dump_analysis.replay.formulas.routed_experts import ROUNDINGS, ROUTED
+from dump_analysis.replay.formulas.routing import ROUTED_SCALE, TOP_K
+from dump_analysis.replay.modules import Work
+from dump_analysis.replay.one_side import Constant, Replayed
+from dump_analysis.replay.recorded import CannotReplay
+from dump_analysis.replay.residual import residual_of, where_of
+from dump_analysis.replay.ties import with_ties_settled
+from dump_analysis.replay.trials import Trial, Tried
+from dump_analysis.wording import word
+
+_MOST = 16  # experts of a token
+_NEAR = 0.05  # what a sum leaves of a record, relative L2: roundings of 8 bits leave a tenth of it, another choice several times as much
+_ALIKE = 1.5  # sums that leave as little as the nearest: functions that are one for these constants
+_ONE = 2.0**-8  # about 1: a factor that roundings may make
+
+
+class _Near(NamedTuple):
+    """A function with constants, and what its truth leaves of a sample, with the factor that leaves least."""
+
+    variant: Variant
+    config: dict[str, float]
+    left: float
+    factor: float
+
+
+def replay_routed(work: Work, stated: Mapping[str, float]) -> Replayed:
+    """Recompute a routed sum, of experts with equal logits by those that it follows from. Raises CannotReplay where its format is not
+    recomputed."""
+    found = _replayed(work, stated)
+    if found.best.explains or found.best.touched is None or work.operators[0] != ROUTED:
+        return found
+    settled = with_ties_settled(work, found.best.trial, found.grid, np.flatnonzero(found.best.touched.tokens))
+    return found if settled is None else _replayed(settled, stated)
+
+
+def _replayed(work: Work, stated: Mapping[str, float]) -> Replayed:
+    grid, formula = trials.stored_grid(work.output), FORMULAS[work.operators[0]]
+    part = sample(work, formula, grid)
+    wanted = []
+    for one in _nearest(part, formula):
+        configs = _with_scales(part, formula, one, stated)
+        wanted += [Trial(formula, variant, config) for config in configs for variant in variants_of(formula, one.variant.function)]
+    found = trials.tried(work, wanted, grid)
+    best = _best(found)
+    if best is None:
+        raise CannotReplay(word("replay_no_variant", entry=work.entry))
+    if not best.explains:
+        where = where_of(best.touched) if best.touched is not None else None
+        return Replayed(work, grid, best, frozenset(), {}, {}, residual_of(work, best.trial, grid), where)
+    same = [one for one in found if one.explains and one.trial.config == best.trial.config]
+    constants = {name: _constant(work, best.trial, name, stated, grid) for name in best.trial.config}
+    contradicted = {name: stated[name] for name, one in constants.items() if name in stated and not one.holds(stated[name])}
+    return Replayed(work, grid, best, frozenset(one.trial.variant.name for one in same), constants, contradicted, None, None)
+
+
+def variants_of(formula: Formula, function: str) -> list[Variant]:
+    """The variants of a formula that compute one function."""
+    return [one for one in formula.variants if one.function == function]
+
+
+def _best(found: Sequence[Tried]) -> Tried | None:
+    """Of functions that explain the record alike the first, for on one token's experts, or on all, several are one."""
+    holding = [one for one in found if one.explains]
+    first = [one for one in holding if one.trial.variant.function == holding[0].trial.variant.function]
+    return search.best(first or found)
+
+
+def _constant(work: Work, trial: Trial, name: str, stated: Mapping[str, float], grid: str) -> Constant:
+    value = trial.config[name]
+    if name == TOP_K or value == 1.0:
+        return Constant(value, None, stated.get(name) == value)
+    low, high = search.interval(work, trial, name, grid)
+    if low <= stated.get(name, np.nan) <= high:
+        return Constant(stated[name], (low, high), True)
+    return Constant(search.rounded_to_usual(value, low, high), (low, high), False)
+
+
+# --- which function, with which constants ---
+
+
+def _nearest(part: Block, formula: Formula) -> list[_Near]:
+    """The functions whose truth comes nearest to a sample of the record, in the order of the formula: activations one after the other,
+    until one comes near."""
+    functions = [variant for variant in formula.variants if variant.name.endswith(ROUNDINGS[0].name)]
+    ordered = sorted(functions, key=lambda one: functions.index(one) % _activations(functions))
+    found: list[_Near] = []
+    for _, alike in groupby(ordered, key=_activation):
+        found += [_near(part, formula, variant, config) for variant in alike for config in _configs(part, formula)]
+        if min(one.left for one in found) < _NEAR:
+            break
+    least = min(one.left for one in found)
+    return [one for one in found if one.left <= _ALIKE * least or one.left < 1e-6]
+
+
+def _activation(variant: Variant) -> str:
+    return variant.function.split()[-1]
+
+
+def _activations(functions: Sequence[Variant]) -> int:
+    return len({_activation(one) for one in functions})
+
+
+def _configs(part: Block, formula: Formula) -> list[dict[str, float]]:
+    if formula.operator != ROUTED:
+        return [{ROUTED_SCALE: 1.0}]
+    return [{TOP_K: float(count), ROUTED_SCALE: 1.0} for count in range(1, min(_MOST, part.given.inputs[1].shape[1]) + 1)]
+
+
+def _near(part: Block, formula: Formula, variant: Variant, config: dict[str, float]) -> _Near:
+    given, recorded = part.wide(config)
+    truth: Array = formula.truth(given, variant)[0]
+    square = float((truth * truth).sum())
+    factor = float((truth * recorded).sum()) / square if square else 0.0
+    size = float(np.linalg.norm(recorded)) or 1.0
+    return _Near(variant, config, float(np.linalg.norm(recorded - factor * truth)) / size, factor)
+
+
+def _with_scales(part: Block, formula: Formula, one: _Near, stated: Mapping[str, float]) -> list[dict[str, float]]:
+    """The constants of a function with the factors that its sums may have: 1 where that is near, else what is stated and what fits."""
+    if abs(one.factor - 1.0) < _ONE or one.left > _NEAR:
+        return [one.config]
+    nearest = Trial(formula, one.variant, {**one.config, ROUTED_SCALE: one.factor})
+    scales = [*([stated[ROUTED_SCALE]] if ROUTED_SCALE in stated else []), *search.near(part, nearest, ROUTED_SCALE, one.factor)]
+    return [{**one.config, ROUTED_SCALE: scale} for scale in dict.fromkeys(scales)]
