@@ -33,7 +33,6 @@ Origin = Literal["recorded", "borrowed", "tied", "absent"]  # tied: the embeddin
 _NORMS = ("rms_norm", "layer_norm")
 _OF_LOGITS = ("soft_capped_linear", "scaled_linear")
 
-
 Weighed = tuple[dict[str, Matrix], Origin, tuple[str, ...]]  # weights, where they come from, parameters that are not used
 
 
@@ -78,8 +77,7 @@ def pair_of(mapping: SemanticMapping, train: Side, infer: Side) -> Pair:
     rows = {row.boundary: row for row in [*mapping.boundaries, *mapping.weights]}
     known = [*(row.boundary for row in mapping.weights), *(row.boundary for row in mapping.evidence_missing)]
     weights = frozenset(boundary for boundary in known if is_weight(boundary))
-    units = [*train.units, *infer.units]
-    has_weights = any(parameters(own) for unit in units for own in unit.entries.values())
+    has_weights = any(parameters(own) for unit in [*train.units, *infer.units] for own in unit.entries.values())
     return Pair(train, infer, rows, weights, mapping.tokens, has_weights, {gap.boundary: gap for gap in mapping.evidence_missing})
 
 

@@ -42,9 +42,10 @@ def sources_of(boundary: str, known: Collection[str]) -> Sources | None:
     if layer is None:
         return None
     here, place = f"layers.{layer}.", boundary.partition(".")[2].partition(".")[2]
-    if place == "act_mul.out":
-        gated = _all_known("gated_activation", (f"{here}gate.out", f"{here}up.out"), known)
-        return gated or _all_known("activation", (f"{here}up.out",), known)
+    if place in ("act_mul.out", "shared_expert.act_mul.out"):
+        stem = here + place.removesuffix("act_mul.out")
+        gated = _all_known("gated_activation", (f"{stem}gate.out", f"{stem}up.out"), known)
+        return gated or _all_known("activation", (f"{stem}up.out",), known)
     if place not in ("resid_attn", "resid_mlp"):
         return None
     stream = EMBEDDING if layer == 0 else f"layers.{layer - 1}.resid_mlp"

@@ -10,7 +10,10 @@ from dump_analysis.floats import Array
 from dump_analysis.replay import search, trials
 from dump_analysis.replay.blocks import Block, sample
 from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
-from dump_analysis.replay.formulas.routed_experts import ROUNDINGS, ROUTED
+from dump_analysis.replay.formulas.expert_choice import CHOICE
+from dump_analysis.replay.formulas.functions import ACTIVATIONS
+from dump_analysis.replay.formulas.routed_experts import ROUTED, WEIGHTED
+from dump_analysis.replay.formulas.router_shares import SHARES
 from dump_analysis.replay.formulas.routing import ROUTED_SCALE, TOP_K
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.one_side import Constant, Replayed
@@ -23,6 +26,7 @@ from dump_analysis.wording import word
 _MOST = 16  # experts of a token
 _NEAR = 0.05  # what a sum leaves of a record, relative L2: roundings of 8 bits leave a tenth of it, another choice several times as much
 _ALIKE = 1.5  # sums that leave as little as the nearest: functions that are one for these constants
+_ACTIVATIONS = ("", *(one.name for one in ACTIVATIONS))
 _ONE = 2.0**-8  # about 1: a factor that roundings may make
 
 
@@ -36,8 +40,8 @@ class _Near(NamedTuple):
 
 
 def replay_routed(work: Work, stated: Mapping[str, float]) -> Replayed:
-    """Recompute a routed sum, of experts with equal logits by those that it follows from. Raises CannotReplay where its format is not
-    recomputed."""
+    """Recompute a routed sum, of experts with equal logits by those that it follows from, or a router's shares. Raises CannotReplay where
+    its format is not recomputed."""
     found = _replayed(work, stated)
     if found.best.explains or found.best.touched is None or work.operators[0] != ROUTED:
         return found
@@ -45,13 +49,30 @@ def replay_routed(work: Work, stated: Mapping[str, float]) -> Replayed:
     return found if settled is None else _replayed(settled, stated)
 
 
+def replay_as(work: Work, way: Trial, stated: Mapping[str, float]) -> tuple[Replayed, list[Trial]]:
+    """A routed sum recomputed by the function and the constants of another side, wherever it rounds; and the ways that were tried."""
+    grid = trials.stored_grid(work.output)
+    given = sample(work, way.formula, grid)
+    wanted = [Trial(way.formula, variant, way.config) for variant in variants_of(way.formula, way.variant.function, given)]
+    found = _of_trials(work, wanted, grid, stated)
+    if not found.best.explains and found.best.touched is not None:
+        settled = with_ties_settled(work, found.best.trial, grid, np.flatnonzero(found.best.touched.tokens))
+        found = found if settled is None else _of_trials(settled, wanted, grid, stated)
+    return found, wanted
+
+
 def _replayed(work: Work, stated: Mapping[str, float]) -> Replayed:
-    grid, formula = trials.stored_grid(work.output), FORMULAS[work.operators[0]]
+    formula = FORMULAS[work.operators[0]]
+    grid = trials.stored_grid(work.output) if formula.operator != CHOICE else "float32"
     part = sample(work, formula, grid)
     wanted = []
     for one in _nearest(part, formula):
         configs = _with_scales(part, formula, one, stated)
-        wanted += [Trial(formula, variant, config) for config in configs for variant in variants_of(formula, one.variant.function)]
+        wanted += [Trial(formula, variant, config) for config in configs for variant in variants_of(formula, one.variant.function, part)]
+    return _of_trials(work, wanted, grid, stated)
+
+
+def _of_trials(work: Work, wanted: Sequence[Trial], grid: str, stated: Mapping[str, float]) -> Replayed:
     found = trials.tried(work, wanted, grid)
     best = _best(found)
     if best is None:
@@ -65,9 +86,9 @@ def _replayed(work: Work, stated: Mapping[str, float]) -> Replayed:
     return Replayed(work, grid, best, frozenset(one.trial.variant.name for one in same), constants, contradicted, None, None)
 
 
-def variants_of(formula: Formula, function: str) -> list[Variant]:
-    """The variants of a formula that compute one function."""
-    return [one for one in formula.variants if one.function == function]
+def variants_of(formula: Formula, function: str, part: Block) -> list[Variant]:
+    """The variants of a formula that compute one function of what they are given."""
+    return [one for one in formula.fitting(part.wide({})[0]) if one.function == function]
 
 
 def _best(found: Sequence[Tried]) -> Tried | None:
@@ -93,10 +114,10 @@ def _constant(work: Work, trial: Trial, name: str, stated: Mapping[str, float], 
 def _nearest(part: Block, formula: Formula) -> list[_Near]:
     """The functions whose truth comes nearest to a sample of the record, in the order of the formula: activations one after the other,
     until one comes near."""
-    functions = [variant for variant in formula.variants if variant.name.endswith(ROUNDINGS[0].name)]
-    ordered = sorted(functions, key=lambda one: functions.index(one) % _activations(functions))
+    fitting = formula.fitting(part.wide({**dict.fromkeys(formula.config, 1.0)})[0])
+    functions = list({variant.function: variant for variant in fitting}.values())
     found: list[_Near] = []
-    for _, alike in groupby(ordered, key=_activation):
+    for _, alike in groupby(sorted(functions, key=lambda one: _ACTIVATIONS.index(_activation(one))), key=_activation):
         found += [_near(part, formula, variant, config) for variant in alike for config in _configs(part, formula)]
         if min(one.left for one in found) < _NEAR:
             break
@@ -105,16 +126,18 @@ def _nearest(part: Block, formula: Formula) -> list[_Near]:
 
 
 def _activation(variant: Variant) -> str:
-    return variant.function.split()[-1]
-
-
-def _activations(functions: Sequence[Variant]) -> int:
-    return len({_activation(one) for one in functions})
+    """ "" for a router by itself."""
+    last = variant.function.split()[-1]
+    return last if last in _ACTIVATIONS else ""
 
 
 def _configs(part: Block, formula: Formula) -> list[dict[str, float]]:
-    if formula.operator != ROUTED:
+    if formula.operator == WEIGHTED:
         return [{ROUTED_SCALE: 1.0}]
+    if formula.operator == CHOICE:
+        return [{TOP_K: float(part.recorded.shape[1])}]
+    if formula.operator == SHARES:
+        return [{TOP_K: float(part.given.inputs[1].shape[1]), ROUTED_SCALE: 1.0}]
     return [{TOP_K: float(count), ROUTED_SCALE: 1.0} for count in range(1, min(_MOST, part.given.inputs[1].shape[1]) + 1)]
 
 
@@ -129,7 +152,7 @@ def _near(part: Block, formula: Formula, variant: Variant, config: dict[str, flo
 
 def _with_scales(part: Block, formula: Formula, one: _Near, stated: Mapping[str, float]) -> list[dict[str, float]]:
     """The constants of a function with the factors that its sums may have: 1 where that is near, else what is stated and what fits."""
-    if abs(one.factor - 1.0) < _ONE or one.left > _NEAR:
+    if ROUTED_SCALE not in one.config or abs(one.factor - 1.0) < _ONE or one.left > _NEAR:
         return [one.config]
     nearest = Trial(formula, one.variant, {**one.config, ROUTED_SCALE: one.factor})
     scales = [*([stated[ROUTED_SCALE]] if ROUTED_SCALE in stated else []), *search.near(part, nearest, ROUTED_SCALE, one.factor)]

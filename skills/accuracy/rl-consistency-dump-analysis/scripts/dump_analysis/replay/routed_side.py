@@ -1,25 +1,67 @@
-"""Both sides of a routed sum recomputed."""
+"""Both sides of a routed sum, or of what a router chose, recomputed."""
 
 from collections.abc import Mapping
 
 from dump_analysis.artefacts.semantic_mapping import Row
+from dump_analysis.replay.formulas import FORMULAS
+from dump_analysis.replay.formulas.routed_experts import ROUTED
+from dump_analysis.replay.formulas.routing import ROUTED_SCALE
 from dump_analysis.replay.modules import Pair, entry_of
-from dump_analysis.replay.one_side import Replayed, Unreplayed
+from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
 from dump_analysis.replay.recorded import CannotReplay
-from dump_analysis.replay.routed_search import replay_routed
-from dump_analysis.replay.routed_work import work_of
+from dump_analysis.replay.routed_exchange import with_experts_exchanged
+from dump_analysis.replay.routed_search import replay_as, replay_routed
+from dump_analysis.replay.routed_work import works_of
 from dump_analysis.tensors import Files
 
-
-def replay_sums(files: Files, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> dict[str, Replayed | Unreplayed]:
-    """Both sides of a row of a routed sum."""
-    return {label: _side(files, pair, row, label, stated.get(label, {})) for label in ("train", "infer")}
+_Side = Replayed | Unreplayed
 
 
-def _side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> Replayed | Unreplayed:
+def replay_routing(files: Files, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> dict[str, _Side]:
+    """Both sides of a row of a mixture of experts. A side that nothing explains is tried as the other one computes."""
+    train, infer = (_side(files, pair, row, label, stated.get(label, {})) for label in ("train", "infer"))
+    return {"train": _like(train, infer, stated.get("train", {})), "infer": _like(infer, train, stated.get("infer", {}))}
+
+
+def _side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> _Side:
     try:
-        return replay_routed(work_of(files, pair, row, label), stated)
+        parts = [replay_routed(work, stated) for work in works_of(files, pair, row, label)]
+        return parts[0] if len(parts) == 1 else _joined(*parts)
     except CannotReplay as why:
         return Unreplayed(entry_of(row, label), why.reason)
     finally:
         files.close()
+
+
+def _like(own: _Side, other: _Side, stated: Mapping[str, float]) -> _Side:
+    if not isinstance(own, Replayed) or own.best.explains or not isinstance(other, Replayed) or not other.explained:
+        return own
+    if own.work.operators != (ROUTED,) or other.best.trial.formula.operator != ROUTED:
+        return own
+    again, ways = replay_as(own.work, other.best.trial, stated)
+    if again.explained:
+        return again
+    return with_experts_exchanged(again, ways) or again
+
+
+def _joined(router: Replayed, total: Replayed) -> Replayed:
+    """A sum of recorded shares, and how these were made, as one: the first that is off, else the whole by the function of both."""
+    if not router.explained or not total.explained:
+        return total if router.explained else router
+    own, variant = router.best.trial.variant.function, total.best.trial.variant
+    whole = variant._replace(name=f"{own}+{variant.name}", function=f"{own} {variant.function}")
+    best = total.best._replace(
+        trial=total.best.trial._replace(formula=FORMULAS[ROUTED], variant=whole),
+        **{name: getattr(router.best, name) + getattr(total.best, name) for name in ("of", "equal", "outside")},
+    )
+    constants = {**router.constants, ROUTED_SCALE: _together(router.constants[ROUTED_SCALE], total.constants[ROUTED_SCALE])}
+    holding = frozenset(f"{own}+{name}" for name in total.holding)
+    contradicted = {**total.contradicted, **router.contradicted}
+    return total._replace(best=best, holding=holding, constants=constants, contradicted=contradicted)
+
+
+def _together(shares: Constant, total: Constant) -> Constant:
+    """One factor of two that follow each other."""
+    if total.value == 1.0:
+        return shares
+    return total if shares.value == 1.0 else Constant(shares.value * total.value, None, False)

@@ -1,7 +1,7 @@
-"""What one side recorded of a mixture of experts: what experts take, the router's logits or what it chose, and the experts' matrices.
+"""What one side recorded of a mixture of experts: what experts take, the router's logits, what it chose, and the experts' matrices.
 
-The routed sum is recomputed as one stretch from what the router and the experts took. Experts that a side did not record are those of the
-other side.
+The routed sum is recomputed as one stretch from what the router and the experts took. Where a side recorded no logits, its shares are
+recomputed from the router's input and matrix, and the sum from the shares. Experts that a side did not record are those of the other side.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,9 @@ from dump_analysis.artefacts.semantic_mapping import Row
 from dump_analysis.boundaries import layer_of
 from dump_analysis.floats import Array
 from dump_analysis.replay.experts import RoutedExperts, mapped_experts, single_experts, stacked_experts
+from dump_analysis.replay.formulas.expert_choice import CHOICE
 from dump_analysis.replay.formulas.routed_experts import ROUTED, WEIGHTED
+from dump_analysis.replay.formulas.router_shares import SHARES
 from dump_analysis.replay.modules import Origin, Pair, Work, entry_of
 from dump_analysis.replay.own_weights import elements
 from dump_analysis.replay.recorded import CannotReplay, Matrix, beside, cut_of, held, matrix_of, place_of, value_of
@@ -26,63 +28,120 @@ from dump_analysis.wording import word
 
 SUM = "moe.out"
 _HIDDEN = ("post_norm.out", "resid_attn")
+_SHARED = "shared_expert.out"
 _LOGITS, _SHARES, _CHOSEN = "router.logits", "router.weights", "router.experts"
 
 
-def is_routed_sum(row: Row) -> bool:
-    """Whether a row is of the sum of routed experts."""
-    return layer_of(row.boundary) is not None and row.boundary.endswith(f".{SUM}")
+def is_routed(row: Row) -> bool:
+    """Whether a row is of the sum of routed experts, or of what a router chose."""
+    return layer_of(row.boundary) is not None and row.boundary.split(".", 2)[2] in (SUM, _SHARES, _CHOSEN)
+
+
+def _is_sum(row: Row) -> bool:
+    return is_routed(row) and row.boundary.endswith(SUM)
+
+
+def _layer(row: Row) -> str:
+    return ".".join(row.boundary.split(".", 2)[:2]) + "."
 
 
 def span_of(row: Row, pair: Pair) -> Span | None:
     """The boundaries from which to which router and experts are recomputed as one; None for another module."""
-    if not is_routed_sum(row):
+    if not _is_sum(row):
         return None
-    layer = row.boundary.removesuffix(SUM)
-    start = [next((layer + name for name in _HIDDEN if layer + name in pair.rows), ""), f"{layer}{_LOGITS}"]
-    return Span([name for name in start if name in pair.rows], row.boundary)
+    names = [next((_layer(row) + name for name in _HIDDEN if _layer(row) + name in pair.rows), ""), f"{_layer(row)}{_LOGITS}"]
+    return Span([name for name in names if name in pair.rows], row.boundary)
 
 
 def weights_of(pair: Pair, row: Row) -> set[str]:
     """The boundaries of the experts' weights; none of another module."""
-    if not is_routed_sum(row):
-        return set()
-    return {
-        name for name in pair.rows if name.startswith(f"{row.boundary.removesuffix(SUM)}experts.") and name.endswith((".weight", ".bias"))
-    }
+    names = [name for name in pair.rows if name.startswith(f"{_layer(row)}experts.")] if _is_sum(row) else []
+    return {name for name in names if name.endswith((".weight", ".bias"))}
 
 
-def work_of(files: Files, pair: Pair, row: Row, label: str) -> Work:
-    """What is needed to recompute the routed sum of one side. Raises CannotReplay, saying why, where something is missing."""
+def works_of(files: Files, pair: Pair, row: Row, label: str) -> list[Work]:
+    """What is needed to recompute one side of a row, the router before the sum where both are. Raises CannotReplay, saying why, where
+    something is missing."""
     seen = _Seen(files, pair, row, label)
-    output, hidden = value_of(files, seen.side, seen.operand), seen.hidden()
-    experts, origin = seen.experts(hidden.columns)
-    logits = seen.by_token(_LOGITS, len(experts.last))
-    given = logits or seen.shares(len(experts.last))
-    if given is None:
-        raise CannotReplay(word("replay_no_choice", side=label, module=row.boundary.removesuffix(".out")))
-    entry = entry_of(row, label) or seen.place.record.entry
-    operators = (ROUTED,) if logits is not None else (WEIGHTED,)
-    made = release.inputs_are(seen.place.unit)
-    return Work(entry, (), operators, output, (hidden, given), {}, origin, (), made, experts=experts)
+    if row.boundary.endswith(_SHARES):
+        return [seen.router(seen.needed_shares(), entry_of(row, label))]
+    return [seen.choice()] if row.boundary.endswith(_CHOSEN) else seen.sum()
 
 
 class _Seen:
-    """One side of a routed sum: where it is recorded, and which of the side's rows are compared."""
+    """One side of a row: where it is recorded, and which of the side's rows are compared."""
 
     def __init__(self, files: Files, pair: Pair, row: Row, label: str) -> None:
         self.files, self.pair, self.row, self.label, self.side = files, pair, row, label, pair.side(label)
-        self.layer = row.boundary.removesuffix(SUM)
+        self.layer = _layer(row)
         self.operand = _operand(row, label)
         self.place = place_of(self.side, self.operand.sources[0])
         self.cut = cut_of(self.side, self.operand)
+        self.module = row.boundary.removesuffix(".out")
+
+    # --- works ---
+
+    def sum(self) -> list[Work]:
+        output, hidden = value_of(self.files, self.side, self.operand), self.hidden()
+        experts, origin = self.experts(hidden.columns)
+        count, entry = len(experts.last), entry_of(self.row, self.label)
+        logits = self.by_token(_LOGITS, count)
+        shares = self.shares(count) if logits is None else None
+        given = logits or shares
+        if given is None:
+            raise CannotReplay(word("replay_no_choice", side=self.label, module=self.module))
+        shared = self.by_token(_SHARED, hidden.columns)
+        inputs = (hidden, given) if shared is None else (hidden, given, shared)
+        made = self._work(entry, (ROUTED,) if logits is not None else (WEIGHTED,), output, inputs)
+        made = made._replace(origin=origin, experts=experts)
+        return [made] if shares is None else [self.router(shares, None), made]
+
+    def router(self, shares: Matrix, entry: str | None) -> Work:
+        """The shares of all experts from what the router was handed."""
+        values = shares.read(0, shares.rows)
+        most = int((values != 0).sum(axis=1).max(initial=0))
+        chosen = held(shares.name, "int64", np.argsort(-np.abs(values), axis=1, kind="stable")[:, :most].astype(np.float64))
+        logits = self.by_token(_LOGITS, shares.columns)
+        if logits is not None:
+            return self._work(entry, (SHARES,), shares, (logits, chosen))
+        return self._weighed(entry, (SHARES,), shares, (self.hidden(), chosen))
+
+    def choice(self) -> Work:
+        chosen, logits = self._chosen(), self.by_token(_LOGITS)
+        entry = entry_of(self.row, self.label)
+        if logits is not None:
+            return self._work(entry, (CHOICE,), chosen, (logits,))
+        return self._weighed(entry, (CHOICE,), chosen, (self.hidden(),))
+
+    def _chosen(self) -> Matrix:
+        """The numbers of the chosen experts, those of a map by its columns where all tokens have as many."""
+        made = value_of(self.files, self.side, self.operand)
+        if made.dtype != "bool":
+            return made
+        inside = made.read(0, made.rows) != 0
+        if len(set(inside.sum(axis=1).tolist())) != 1:
+            raise CannotReplay(word("replay_no_choice", side=self.label, module=self.module))
+        return held(made.name, "int64", np.nonzero(inside)[1].reshape(made.rows, -1).astype(np.float64))
+
+    def _work(self, entry: str | None, operators: tuple[str, ...], output: Matrix, inputs: tuple[Matrix, ...]) -> Work:
+        own = entry or self.place.record.entry
+        return Work(own, (), operators, output, inputs, {}, "absent", (), release.inputs_are(self.place.unit))
+
+    def _weighed(self, entry: str | None, operators: tuple[str, ...], output: Matrix, inputs: tuple[Matrix, ...]) -> Work:
+        """With the router's matrix, the other side's where this side recorded none."""
+        row = self.pair.rows.get(f"{self.layer}router.weight")
+        if row is None:
+            raise CannotReplay(word("replay_no_router", side=self.label, module=self.module))
+        weight = value_of(self.files, self.side, _operand(row, self.label))
+        return self._work(entry, operators, output, inputs)._replace(weights={"weight": weight}, origin="recorded")
+
+    # --- what is recorded ---
 
     def hidden(self) -> Matrix:
         """What the experts take: what the entry that returns the sum was handed, else the value before it."""
         entry, width = entry_of(self.row, self.label), self.cut.width
-        size = elements(self.place.record)
-        for record in self.place.unit.entries.get(entry or "", ()):
-            same = record.category in ("input", "kwargs") and record.file is not None and elements(record) == size
+        for record in self.place.unit.entries.get(entry or "", ()) if _is_sum(self.row) else ():
+            same = record.category in ("input", "kwargs") and record.file is not None and elements(record) == elements(self.place.record)
             if same and not floats.is_integer(record.dtype):
                 return matrix_of(self.files, beside(self.side, self.place, record), width, self.cut.rows)
         for name in _HIDDEN:
@@ -108,6 +167,13 @@ class _Seen:
         named = getattr(gap, self.label) if gap is not None else []
         return place_of(self.side, Source(named[0], None, None, None)) if named else None
 
+    def needed_shares(self) -> Matrix:
+        """Of a row of shares those of all experts. Raises CannotReplay."""
+        shares = self.shares(self._count())
+        if shares is None:
+            raise CannotReplay(word("replay_no_choice", side=self.label, module=self.module))
+        return shares
+
     def shares(self, count: int) -> Matrix | None:
         """The recorded shares of all experts: as they were recorded, or those of the chosen ones put in their places."""
         shares = self.by_token(_SHARES)
@@ -127,7 +193,7 @@ class _Seen:
             return own, "recorded"
         borrowed = self._experts("infer" if self.label == "train" else "train", columns)
         if borrowed is None:
-            raise CannotReplay(word("replay_no_weight", module=self.row.boundary.removesuffix(".out")))
+            raise CannotReplay(word("replay_no_weight", module=self.module))
         return borrowed, "borrowed"
 
     def _experts(self, label: str, columns: int) -> RoutedExperts | None:

@@ -10,6 +10,8 @@ from dump_analysis.replay.stated_attention import attention_constants
 # constant -> the keys under which configurations state it
 _KEYS = {
     "eps": ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "layernorm_epsilon", "norm_eps", "norm_epsilon", "rms_norm_epsilon"),
+    "top_k": ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_router_topk"),
+    "routed_scale": ("routed_scaling_factor", "moe_router_topk_scaling_factor"),
     "multiplier": ("residual_multiplier",),
     "scale": ("embedding_multiplier", "scale_emb"),
     "soft_cap": ("final_logit_softcapping",),

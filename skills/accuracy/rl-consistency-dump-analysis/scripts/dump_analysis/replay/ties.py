@@ -12,7 +12,7 @@ from dump_analysis.replay.trials import Trial
 
 
 def with_ties_settled(work: Work, trial: Trial, grid: str, tokens: Array) -> Work | None:
-    """The work with the experts that it chose as a third input, where some of these tokens tie and follow from another choice than the
+    """The work with the experts that it chose as a fourth input, where some of these tokens tie and follow from another choice than the
     first experts; None where none does. ``trial``: the variant that comes nearest."""
     logits, count = work.inputs[1].read(0, work.inputs[1].rows), int(trial.config[TOP_K])
     taken = chosen(logits, count)
@@ -24,10 +24,14 @@ def with_ties_settled(work: Work, trial: Trial, grid: str, tokens: Array) -> Wor
             best = min(ways, key=lambda way: _left(trial, block, way))
             moved = moved or not np.array_equal(best, taken[token])
             taken[token] = best
-    return work._replace(inputs=(*work.inputs[:2], held(work.inputs[1].name, "int64", taken.astype(np.float64)))) if moved else None
+    if not moved:
+        return None
+    shared = work.inputs[2] if len(work.inputs) > 2 else held("", "float32", np.zeros((len(taken), 0)))
+    return work._replace(inputs=(*work.inputs[:2], shared, held(work.inputs[1].name, "int64", taken.astype(np.float64))))
 
 
 def _left(trial: Trial, block: Block, way: Array) -> int:
     """How many elements of one token do not follow from a choice."""
-    given = block.given._replace(inputs=(*block.given.inputs[:2], way[None]))
+    x, logits, *shared = block.given.inputs[:3]
+    given = block.given._replace(inputs=(x, logits, shared[0] if shared else np.zeros((1, 0)), way[None]))
     return trials.counted(trial, block._replace(given=given)).outside

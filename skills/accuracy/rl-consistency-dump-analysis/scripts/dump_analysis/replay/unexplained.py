@@ -54,6 +54,8 @@ def told(label: str, one: Replayed) -> tuple[Worded, ...]:
     if one.read_in is not None:
         kind = "replay_qkv_read_in_groups" if one.read_in else "replay_qkv_read_in_blocks"
         return (word(kind, side=label, groups=one.read_in, of=best.of),)
+    if one.experts_taken is not None:
+        return (_experts_told(label, one.experts_taken, best.of),)
     if best.explains and one.work.origin == "tied":
         return (word("replay_head_tied", side=label, of=best.of),)
     if best.explains:
@@ -65,6 +67,14 @@ def told(label: str, one: Replayed) -> tuple[Worded, ...]:
         variant=best.trial.variant.name,
     )  # fmt: skip
     return first, *_beside_others(label, one), *_only_in(label, one)
+
+
+def _experts_told(label: str, taken: tuple[int, ...], of: int) -> Worded:
+    """Which experts stand for which: two exchanged, or all counted from another one on."""
+    moved = [at for at, expert in enumerate(taken) if at != expert]
+    if len(moved) == 2:
+        return word("replay_experts_exchanged", side=label, experts=moved, of=of)
+    return word("replay_experts_shifted", side=label, by=taken[0], of=of)
 
 
 def _only_in(label: str, one: Replayed) -> tuple[Worded, ...]:

@@ -14,6 +14,7 @@ from dump_analysis.artefacts.replay_results import Verdict
 from dump_analysis.replay import conventions, unexplained
 from dump_analysis.replay.formulas.rotary import FREQUENCY, THETA
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
+from dump_analysis.replay.routed_told import function_told
 from dump_analysis.replay.search import rounded_to_usual
 from dump_analysis.replay.stated import FUNCTION
 from dump_analysis.replay.usual import Norms
@@ -230,8 +231,8 @@ def _other_function(one: Replayed, norms: Norms, label: str) -> Worded | None:
     return word("replay_function_elsewhere", side=label) if not stated and usual is not None and usual != own else None
 
 
-def _function_told(one: Replayed, variant: str) -> str:
-    return f"{one.best.trial.formula.operator} {variant}"
+def _function_told(one: Replayed, variant: str) -> Worded | str:
+    return function_told(one) or f"{one.best.trial.formula.operator} {variant}"
 
 
 def _noise(label: str, one: Replayed) -> Worded:

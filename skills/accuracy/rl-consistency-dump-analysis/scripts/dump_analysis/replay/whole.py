@@ -35,7 +35,8 @@ from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_
 from dump_analysis.replay.naming import named
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed, replay
 from dump_analysis.replay.recorded import CannotReplay
-from dump_analysis.replay.routed_side import replay_sums
+from dump_analysis.replay.routed_side import replay_routing
+from dump_analysis.replay.routed_told import flips, flips_told
 from dump_analysis.replay.tied_head import or_tied
 from dump_analysis.replay.usual import norms_of
 from dump_analysis.replay.verdict import Weight
@@ -96,7 +97,7 @@ def replay_pair(
         modules.append(_module(one, judged, whole.recorded, attention_work.span_of(one.row, pair) or routed_work.span_of(one.row, pair)))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
-    modules = _without_behind_bias(modules)
+    modules = flips_told(_without_behind_bias(modules))
     return Replay(with_inputs(modules, inputs), [one.result for one in weights], calibration, inputs.edges.edges, inputs.untraced)
 
 
@@ -136,8 +137,8 @@ def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Stated, before: Stat
         return _Pair(row, {label: Unreplayed(entry_of(row, label), why) for label in _SIDES}, files)
     if attention_work.is_attention(said):
         return _Pair(said, replay_attentions(files, pair, said, stated, before), files)
-    if routed_work.is_routed_sum(said):
-        return _Pair(said, replay_sums(files, pair, said, stated), files)
+    if routed_work.is_routed(said):
+        return _Pair(said, replay_routing(files, pair, said, stated), files)
     return _Pair(said, {label: _one_side(files, pair, said, label, stated.get(label, {})) for label in _SIDES}, files)
 
 
@@ -169,13 +170,18 @@ def _module(one: _Pair, judged: verdict.Judged, recorded: Mapping[str, Mapping[s
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and train.explained and infer.explained:
         names["train"], names["infer"] = conventions.chosen(train, infer)
     operator = next((side.best.trial.formula.operator for side in one.sides.values() if isinstance(side, Replayed)), None)
-    added = None
+    added, evidence = None, list(judged.evidence)
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and judged.verdict in ("rounding", "logic"):
         added = local_of(train, infer)
+    flipped = flips(train, infer) if isinstance(train, Replayed) and isinstance(infer, Replayed) else None
+    if flipped is not None:
+        evidence.append(flipped)
+    if judged.verdict == "logic":
+        evidence += _named(one)
     return ModuleReplay(
         places.module_of(one.row.boundary), span, operator, judged.verdict,
         _written(train, names["train"], recorded.get("train", {})), _written(infer, names["infer"], recorded.get("infer", {})),
-        None, [*judged.evidence, *(_named(one) if judged.verdict == "logic" else ())], list(judged.would_decide), judged.side, added,
+        None, evidence, list(judged.would_decide), judged.side, added,
     )  # fmt: skip
 
 

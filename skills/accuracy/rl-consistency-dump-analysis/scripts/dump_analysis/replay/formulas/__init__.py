@@ -4,6 +4,7 @@ from dump_analysis.replay.formulas import (
     activation,
     attention,
     embedding,
+    expert_choice,
     gated_activation,
     layer_norm,
     linear,
@@ -16,6 +17,7 @@ from dump_analysis.replay.formulas import (
     rotary_attention,
     rotary_table,
     routed_experts,
+    router_shares,
     scaled_linear,
     soft_capped_linear,
 )
@@ -27,6 +29,7 @@ _MODULES = (
     activation,
     attention,
     embedding,
+    expert_choice,
     gated_activation,
     layer_norm,
     linear,
@@ -39,6 +42,7 @@ _MODULES = (
     rotary_attention,
     rotary_table,
     routed_experts,
+    router_shares,
     scaled_linear,
     soft_capped_linear,
 )

@@ -1,7 +1,8 @@
 """The routed sum of a mixture of experts: sum over a token's experts e of share_e * down_e(act(gate_e x) * up_e x), [T, H].
 
-`routed_experts`: inputs (x [T, H], router logits [T, E]), the choice made of the logits, or with the chosen experts [T, k] as a third,
-where equal logits leave it open. `weighted_experts`: inputs (x, shares of all
+`routed_experts`: inputs (x [T, H], router logits [T, E]), the choice made of the logits. Two more are for what not every sum has: the
+output of a shared expert [T, H] that is added ([T, 0]: none), and the chosen experts [T, k] where equal logits leave them open.
+`weighted_experts`: inputs (x, shares of all
 experts [T, E], nought for those that are not chosen), as they were recorded. The experts' matrices come from `Given.experts`.
 Bounds: `bounds.sum_of_products`, `ACTIVATION_ROUNDOFFS`, `routing.SHARE_ROUNDOFFS`, and k roundoffs of the sum of the absolute terms for
 the float32 sum over k experts, in any order. Sources, measured on CPU: transformers 5.19 and SGLang 0.5 round every step of an expert, sum
@@ -23,9 +24,23 @@ from dump_analysis.replay.formulas.functions import ACTIVATIONS, Activation
 from dump_analysis.replay.formulas.kinds import Formula, Given, Variant
 from dump_analysis.replay.formulas.routing import ROUTED_SCALE, ROUTERS, TOP_K, Choice, Router, choice, choice_of_all, shares_of
 
-_TAKEN = 2  # which input says which experts were chosen
+_SHARED, _TAKEN = 2, 3  # which input is a shared expert's output, and which says what experts were chosen
 ROUTED, WEIGHTED = "routed_experts", "weighted_experts"
 _Chosen = Callable[[Given], Choice]
+
+
+class Ending(NamedTuple):
+    """What is done to the sum: a shared expert's output is added to it, after it was rounded, or not at all."""
+
+    name: str
+    source: str
+    rounds: bool = True
+
+
+ENDINGS = (
+    Ending("shared_added", "transformers 5.19 DeepSeek-V2, whose block adds it"),
+    Ending("shared_added_once", "fused kernels that add it before they round", rounds=False),
+)
 
 
 class Rounding(NamedTuple):
@@ -106,7 +121,16 @@ def _outputs(given: Given, chosen: Choice, activation: Activation, way: Rounding
 # --- the sum ---
 
 
-def _summed(given: Given, chosen: Choice, activation: Activation, way: Rounding) -> Emulated:
+def _summed(given: Given, chosen: Choice, activation: Activation, way: Rounding, ending: Ending | None) -> Emulated:
+    total = _routed(given, chosen, activation, way)
+    if ending is None:
+        return total.to_format(given.dtype)
+    total = total.to_format(given.dtype) if ending.rounds else total
+    return total.plus(given.inputs[_SHARED]).roundoffs(1).to_format(given.dtype)
+
+
+def _routed(given: Given, chosen: Choice, activation: Activation, way: Rounding) -> Emulated:
+    """The routed sum before it is rounded for the last time."""
     outputs = _outputs(given, chosen, activation, way)
     terms = outputs
     if not way.inside:
@@ -115,11 +139,19 @@ def _summed(given: Given, chosen: Choice, activation: Activation, way: Rounding)
         terms = terms.to_format(given.dtype) if way.products else terms
     if not way.stepwise:
         reach = terms.value.shape[1] * FLOAT32_ROUNDOFF * np.abs(terms.value).sum(axis=1)
-        return Emulated(*(part.sum(axis=1) for part in terms)).widened(reach).to_format(given.dtype)
+        return Emulated(*(part.sum(axis=1) for part in terms)).widened(reach)
     first, *rest = (Emulated(*(part[:, nth] for part in terms)) for nth in range(terms.value.shape[1]))
     for term in rest:
         first = first.plus(term).to_format(given.dtype)
-    return first.to_format(given.dtype)
+    return first
+
+
+def _has_shared(given: Given) -> bool:
+    return len(given.inputs) > _SHARED and given.inputs[_SHARED].shape[1] > 0
+
+
+def _has_none(given: Given) -> bool:
+    return not _has_shared(given)
 
 
 def _scaled(chosen: Choice, given: Given) -> Choice:
@@ -145,28 +177,30 @@ def _as_recorded(given: Given) -> Choice:
 def _truth(given: Given, chosen: Choice, activation: Activation) -> Array:
     assert given.experts is not None
     x = given.inputs[0]
-    found = np.zeros_like(x)
+    found = given.inputs[_SHARED].copy() if _has_shared(given) else np.zeros_like(x)
     for expert in np.unique(chosen.experts):
         token, nth = np.nonzero(chosen.experts == expert)
         first, last = given.experts.matrices(int(expert))
         gate, up = np.split(x[token] @ first.T, 2, axis=1)
-        np.add.at(found, token, chosen.shares.value[token, nth][:, None] * ((activation.run(gate) * up) @ last.T))
+        found[token] += chosen.shares.value[token, nth][:, None] * ((activation.run(gate) * up) @ last.T)
     return found
 
 
-def _variant(label: str, chosen: _Chosen, activation: Activation, way: Rounding) -> Variant:
+def _variant(label: str, chosen: _Chosen, activation: Activation, way: Rounding, ending: Ending | None) -> Variant:
     def run(given: Given) -> tuple[Emulated, ...]:
-        return (_summed(given, _scaled(chosen(given), given), activation, way),)
+        return (_summed(given, _scaled(chosen(given), given), activation, way, ending),)
 
     def nominal(given: Given) -> tuple[Array, ...]:
         return (_truth(given, _scaled(chosen(given), given), activation),)
 
-    name = "+".join(part for part in (label, activation.name, way.name) if part)
-    return Variant(name, way.source, run, function=" ".join(part for part in (label, activation.name) if part), nominal=nominal)
+    name = "+".join(part for part in (label, activation.name, way.name, ending.name if ending is not None else "") if part)
+    function = " ".join(part for part in (label, activation.name) if part)
+    return Variant(name, way.source, run, _has_none if ending is None else _has_shared, function, nominal)
 
 
 def _all(choices: Sequence[tuple[str, _Chosen]]) -> tuple[Variant, ...]:
-    return tuple(_variant(*one, activation, way) for one, activation, way in product(choices, ACTIVATIONS, ROUNDINGS))
+    ways = product(choices, ACTIVATIONS, ROUNDINGS, (None, *ENDINGS))
+    return tuple(_variant(label, chosen, *rest) for (label, chosen), *rest in ways)
 
 
 def _nominal(given: Given) -> tuple[Array, ...]:

@@ -1,0 +1,79 @@
+"""What is said of mixtures of experts: the function of a router, and tokens whose choice hung on a near tie."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from dump_analysis.artefacts.common import Worded
+from dump_analysis.artefacts.replay_results import ModuleReplay
+from dump_analysis.floats import Array, shown
+from dump_analysis.replay.formulas.routed_experts import ROUTED
+from dump_analysis.replay.formulas.routing import TOP_K, choice_of_all, chosen, margins
+from dump_analysis.replay.one_side import Replayed
+from dump_analysis.wording import word
+
+_ROUTERS = {
+    "softmax_normalised": "routed_softmax_normalised",
+    "softmax_of_all": "routed_softmax_of_all",
+    "sigmoid_normalised": "routed_sigmoid_normalised",
+    "sigmoid": "routed_sigmoid",
+}
+_FEW, _DIGITS = 16, 3  # tokens that are listed; digits of margins
+
+
+def function_told(one: Replayed) -> Worded | None:
+    """The function of a router in words; None for another module."""
+    router = one.best.trial.variant.function.partition(" ")[0]
+    return word(_ROUTERS[router]) if router in _ROUTERS else None
+
+
+def flips(train: Replayed, infer: Replayed) -> Worded | None:
+    """The tokens for which both sides, each as its own logits say, choose other experts: near ties, which rounding decides.
+
+    Their margins: by how much the last chosen logit lies above the first that is not, the smaller of both sides'. None where all choices
+    agree, or where a side is not explained. Logits that lie on two sides of a tie differ by at least its margin.
+    """
+    both = train, infer
+    if not all(one.explained and one.best.trial.formula.operator == ROUTED for one in both):
+        return None
+    counts = {int(one.constants[TOP_K].value) for one in both}
+    if len(counts) != 1 or train.work.output.rows != infer.work.output.rows:
+        return None
+    count = counts.pop()
+    apart = np.flatnonzero((_choice(train, count) != _choice(infer, count)).any(axis=1))
+    known = [margins(one.work.inputs[1].read(0, one.work.inputs[1].rows), count) for one in both if one.work.operators == (ROUTED,)]
+    if not len(apart) or not known:
+        return None
+    least = np.min(known, axis=0)
+    return word(
+        "replay_flips", n=len(apart), of=len(least), tokens=apart[:_FEW].tolist(),
+        margins=[shown(float(margin), _DIGITS) for margin in least[apart[:_FEW]]],
+        most=shown(float(least[apart].max()), _DIGITS), usual=shown(float(np.median(least)), _DIGITS),
+    )  # fmt: skip
+
+
+def flips_told(modules: Sequence[ModuleReplay]) -> list[ModuleReplay]:
+    """The modules, in order, with flips told as what they are: where something before is no rounding, that may have flipped them; where
+    all of it is, they are rounding, amplified, though the module itself computes the same on both sides."""
+    made: list[ModuleReplay] = []
+    for one in modules:
+        rounded = all(before.verdict in ("same", "rounding") for before in made)
+        if any(told.kind == "replay_flips" for told in one.evidence):
+            if rounded and one.verdict == "same":
+                one = msgspec.structs.replace(one, verdict="rounding")
+            elif not rounded:
+                told = [word("replay_flips_after", **told.values) if told.kind == "replay_flips" else told for told in one.evidence]
+                one = msgspec.structs.replace(one, evidence=told)
+        made.append(one)
+    return made
+
+
+def _choice(one: Replayed, count: int) -> Array:
+    """The experts of each token [T, k], counting up."""
+    taken = one.work.inputs[3] if len(one.work.inputs) == 4 else None
+    if taken is not None:
+        found: Array = taken.read(0, taken.rows).astype(np.int64)
+        return found
+    given = one.work.inputs[1].read(0, one.work.inputs[1].rows)
+    return chosen(given, count) if one.work.operators == (ROUTED,) else choice_of_all(given).experts
