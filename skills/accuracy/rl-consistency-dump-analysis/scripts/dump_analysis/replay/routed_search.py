@@ -80,8 +80,11 @@ def _of_trials(work: Work, wanted: Sequence[Trial], grid: str, stated: Mapping[s
     if not best.explains:
         where = where_of(best.touched) if best.touched is not None else None
         return Replayed(work, grid, best, frozenset(), {}, {}, residual_of(work, best.trial, grid), where)
-    same = [one for one in found if one.explains and one.trial.config == best.trial.config]
-    constants = {name: _constant(work, best.trial, name, stated, grid) for name in best.trial.config}
+    alike = [one for one in found if one.explains and one.trial.variant.function == best.trial.variant.function]
+    same = [one for one in alike if one.trial.config == best.trial.config]
+    constants = {name: _constant(work, best.trial, name, stated, grid) for name in best.trial.config if name != TOP_K}
+    if TOP_K in best.trial.config:
+        constants[TOP_K] = _count({one.trial.config[TOP_K] for one in alike}, best.trial.config[TOP_K], stated)
     contradicted = {name: stated[name] for name, one in constants.items() if name in stated and not one.holds(stated[name])}
     return Replayed(work, grid, best, frozenset(one.trial.variant.name for one in same), constants, contradicted, None, None)
 
@@ -100,12 +103,18 @@ def _best(found: Sequence[Tried]) -> Tried | None:
 
 def _constant(work: Work, trial: Trial, name: str, stated: Mapping[str, float], grid: str) -> Constant:
     value = trial.config[name]
-    if name == TOP_K or value == 1.0:
+    if value == 1.0:
         return Constant(value, None, stated.get(name) == value)
     low, high = search.interval(work, trial, name, grid)
     if low <= stated.get(name, np.nan) <= high:
         return Constant(stated[name], (low, high), True)
     return Constant(search.rounded_to_usual(value, low, high), (low, high), False)
+
+
+def _count(possible: set[float], best: float, stated: Mapping[str, float]) -> Constant:
+    """How many experts a token has, and how many would do as well: shares may be too small to show."""
+    value = stated[TOP_K] if stated.get(TOP_K) in possible else best
+    return Constant(value, (min(possible), max(possible)) if len(possible) > 1 else None, value == stated.get(TOP_K))
 
 
 # --- which function, with which constants ---

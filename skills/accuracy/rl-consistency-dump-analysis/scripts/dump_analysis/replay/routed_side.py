@@ -18,9 +18,23 @@ _Side = Replayed | Unreplayed
 
 
 def replay_routing(files: Files, pair: Pair, row: Row, stated: Mapping[str, Mapping[str, float]]) -> dict[str, _Side]:
-    """Both sides of a row of a mixture of experts. A side that nothing explains is tried as the other one computes."""
+    """Both sides of a row of a mixture of experts. A side that nothing explains is tried as the other one computes, and one that several
+    functions explain is taken to compute what the other does."""
     train, infer = (_side(files, pair, row, label, stated.get(label, {})) for label in ("train", "infer"))
-    return {"train": _like(train, infer, stated.get("train", {})), "infer": _like(infer, train, stated.get("infer", {}))}
+    own = {label: stated.get(label, {}) for label in ("train", "infer")}
+    train, infer = _agreed(train, infer, own["train"]), _agreed(infer, train, own["infer"])
+    return {"train": _like(train, infer, own["train"]), "infer": _like(infer, train, own["infer"])}
+
+
+def _agreed(own: _Side, other: _Side, stated: Mapping[str, float]) -> _Side:
+    """A side that follows, as it follows from the other's function if it does: on few tokens several may explain it."""
+    if not isinstance(own, Replayed) or not isinstance(other, Replayed) or not (own.explained and other.explained):
+        return own
+    ways = own.best.trial, other.best.trial
+    if own.work.operators != (ROUTED,) or ways[1].formula is not ways[0].formula or ways[0].variant.function == ways[1].variant.function:
+        return own
+    again, _ = replay_as(own.work, ways[1], stated)
+    return again if again.explained else own
 
 
 def _side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> _Side:

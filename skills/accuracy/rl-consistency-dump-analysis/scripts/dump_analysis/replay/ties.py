@@ -5,7 +5,7 @@ import numpy as np
 from dump_analysis.floats import Array
 from dump_analysis.replay import trials
 from dump_analysis.replay.blocks import Block, of_tokens
-from dump_analysis.replay.formulas.routing import TOP_K, alternatives, chosen
+from dump_analysis.replay.formulas.routing import ROUTERS, TOP_K, alternatives, chosen
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.recorded import held
 from dump_analysis.replay.trials import Trial
@@ -15,10 +15,11 @@ def with_ties_settled(work: Work, trial: Trial, grid: str, tokens: Array) -> Wor
     """The work with the experts that it chose as a fourth input, where some of these tokens tie and follow from another choice than the
     first experts; None where none does. ``trial``: the variant that comes nearest."""
     logits, count = work.inputs[1].read(0, work.inputs[1].rows), int(trial.config[TOP_K])
+    router = next(one for one in ROUTERS if one.name == trial.variant.function.partition(" ")[0])
     taken = chosen(logits, count)
     moved = False
     for token in tokens:
-        ways = alternatives(logits[token], count)
+        ways = alternatives(router, logits[token], count)
         if len(ways) > 1:
             block = of_tokens(work, np.array([token]), grid)
             best = min(ways, key=lambda way: _left(trial, block, way))

@@ -83,13 +83,14 @@ def choice_of_all(shares: Array) -> Choice:
 # --- near ties ---
 
 
-def alternatives(logits: Array, count: int) -> list[Array]:
+def alternatives(router: Router, logits: Array, count: int) -> list[Array]:
     """The experts [count] that a router may have chosen of one token's logits [E]: of those that tie for the last places any, counting up.
 
-    Softmax in float32 may make equal scores of logits that lie `TIE` apart. At most `_MOST` of them.
+    Float32 may make equal scores of what lies `TIE` apart, relative. At most `_MOST` of them.
     """
-    last = np.sort(logits)[-count]
-    sure, tied = np.flatnonzero(logits > last + TIE), np.flatnonzero(np.abs(logits - last) <= TIE)
+    own = scores(router, logits[None])[0]
+    last = float(np.sort(own)[-count])
+    sure, tied = np.flatnonzero(own > last * (1 + TIE)), np.flatnonzero(np.abs(own - last) <= TIE * last)
     picks = islice(combinations(tied.tolist(), count - len(sure)), _MOST)
     return [np.sort(np.concatenate([sure, np.array(pick, np.int64)])) for pick in picks]
 
