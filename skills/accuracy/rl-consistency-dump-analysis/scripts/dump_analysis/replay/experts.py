@@ -16,7 +16,7 @@ from dump_analysis.tensors import Files
 
 _TURN = Op("permute", axes=(1, 0))
 _KINDS = (("gate_up", "down"), ("gate", "up", "down"))
-_AT_ONCE = 1 << 22  # elements of the outputs of a part's experts, of which a token has eight or fewer
+_AT_ONCE = 1 << 21  # elements of the outputs of a part's experts, of which a token has eight or fewer
 _EACH = 8
 
 

@@ -2,8 +2,8 @@
 
 ROUTING: dict[str, tuple[str, str]] = {
     "replay_no_choice": (
-        "{side} recorded neither the router's logits nor the shares of the experts that {module} adds up",
-        "{side} 既没有记录路由器的 logits，也没有记录 {module} 所加各专家的权重",
+        "{side}: neither the router's logits nor the shares of the experts that {module} adds up are known: recording or mapping them",
+        "{side}：既不知道路由器的 logits，也不知道 {module} 所加各专家的权重：需要采集或映射它们",
     ),
     "replay_no_router": (
         "neither side recorded the router's matrix, and {side} not its logits: whether its choice in {module} follows from them",

@@ -24,6 +24,7 @@ from dump_analysis.replay.formulas.functions import ACTIVATIONS, Activation
 from dump_analysis.replay.formulas.kinds import Formula, Given, Variant
 from dump_analysis.replay.formulas.routing import ROUTED_SCALE, ROUTERS, TOP_K, Choice, Router, choice, choice_of_all, shares_of
 
+_FEW = 16  # tokens
 _SHARED, _TAKEN = 2, 3  # which input is a shared expert's output, and which says what experts were chosen
 ROUTED, WEIGHTED = "routed_experts", "weighted_experts"
 _Chosen = Callable[[Given], Choice]
@@ -175,14 +176,25 @@ def _as_recorded(given: Given) -> Choice:
 
 
 def _truth(given: Given, chosen: Choice, activation: Activation) -> Array:
-    assert given.experts is not None
-    x = given.inputs[0]
-    found = given.inputs[_SHARED].copy() if _has_shared(given) else np.zeros_like(x)
+    found = given.inputs[_SHARED].copy() if _has_shared(given) else np.zeros_like(given.inputs[0])
     for expert in np.unique(chosen.experts):
         token, nth = np.nonzero(chosen.experts == expert)
-        first, last = given.experts.matrices(int(expert))
-        gate, up = np.split(x[token] @ first.T, 2, axis=1)
-        found[token] += chosen.shares.value[token, nth][:, None] * ((activation.run(gate) * up) @ last.T)
+        found[token] += chosen.shares.value[token, nth][:, None] * _true_output(given, int(expert), token, activation)
+    return found
+
+
+def _true_output(given: Given, expert: int, token: Array, activation: Activation) -> Array:
+    """The output of an expert for some tokens in float64. Of few tokens all are run at once, for other choices ask for the others."""
+    assert given.experts is not None
+    x = given.inputs[0]
+    whole = len(x) <= _FEW
+    key = ("truth", activation.name, expert, b"" if whole else token.tobytes())
+    if key not in given.experts.made:
+        first, last = given.experts.matrices(expert)
+        gate, up = np.split((x if whole else x[token]) @ first.T, 2, axis=1)
+        given.experts.made[key] = exactly((activation.run(gate) * up) @ last.T)
+    made = given.experts.made[key].value
+    found: Array = made[token] if whole else made
     return found
 
 
