@@ -18,7 +18,7 @@ _BLOCK = 1 << 16
 _INPUTS, _WEIGHTS, _SUMS = 1 << 23, 1 << 22, 1 << 21
 _MOST_TOKENS, _OUTPUTS = 2048, 1 << 24
 _SAMPLE, _SAMPLED_TOKENS, _SAMPLED_COLUMNS = 1 << 15, 64, 128
-_SAMPLED_ROUTED = 16  # tokens of a mixture of experts: each reads experts of its own
+_FEWEST_ROUTED, _SAMPLED_ROUTED = 4, 16  # tokens of a mixture of experts: each reads experts of its own
 
 
 class Block(NamedTuple):
@@ -129,7 +129,7 @@ def sample(work: Work, formula: Formula, grid: str, tokens: Array | None = None)
         return next(blocks(work, formula, {}, grid))
     among = np.arange(work.output.rows) if tokens is None else tokens
     if work.experts is not None:
-        return of_tokens(work, _spread(among, min(_SAMPLED_ROUTED, work.experts.tokens_at_once())), grid)
+        return of_tokens(work, _spread(among, max(_FEWEST_ROUTED, min(_SAMPLED_ROUTED, _SAMPLE // (4 * work.output.columns)))), grid)
     weight = work.weights.get("weight")
     if not formula.by_weight_rows or weight is None:
         picked = _spread(among, max(4, _SAMPLE // _widest(work)))

@@ -46,7 +46,7 @@ def replay_routed(work: Work, stated: Mapping[str, float]) -> Replayed:
     if found.best.explains or found.best.touched is None or work.operators[0] != ROUTED:
         return found
     settled = with_ties_settled(work, found.best.trial, found.grid, np.flatnonzero(found.best.touched.tokens))
-    return found if settled is None else _replayed(settled, stated)
+    return found if settled is None else replay_as(settled, found.best.trial, stated)[0]
 
 
 def replay_as(work: Work, way: Trial, stated: Mapping[str, float]) -> tuple[Replayed, list[Trial]]:

@@ -89,8 +89,8 @@ def _activated(gate: Emulated, activation: Activation) -> Emulated:
 
 
 def _one(x: Array, share: Emulated, first: Array, last: Array, dtype: str, activation: Activation, way: Rounding) -> Emulated:
-    """The output of an expert for its tokens x [t, H]; ``share`` [t, 1] is multiplied in where that is done inside."""
-    made = carried(exactly(x), first)
+    """The output of an expert for its tokens x [t, H], not rounded; ``share`` [t, 1] is multiplied in where that is done inside."""
+    made = carried(exactly(x), first, rough=True)
     made = made.to_format(dtype) if way.inner else made
     gate, up = (Emulated(*parts) for parts in zip(*(np.split(part, 2, axis=1) for part in made), strict=True))
     active = _activated(gate, activation)
@@ -98,8 +98,7 @@ def _one(x: Array, share: Emulated, first: Array, last: Array, dtype: str, activ
     inner = inner.to_format(dtype)
     if way.inside:
         inner = inner.times(share).roundoffs(1).to_format(dtype)
-    out = carried(inner, last)
-    return out.to_format(dtype) if way.output else out
+    return carried(inner, last, rough=True)
 
 
 def _outputs(given: Given, chosen: Choice, activation: Activation, way: Rounding) -> Emulated:
@@ -110,13 +109,13 @@ def _outputs(given: Given, chosen: Choice, activation: Activation, way: Rounding
     for expert in np.unique(chosen.experts):
         token, nth = np.nonzero(chosen.experts == expert)
         share = Emulated(*(part[token, nth][:, None] for part in chosen.shares))
-        key = (int(expert), activation.name, way.inner, way.inside and share.value.tobytes(), way.output, token.tobytes())
+        key = (int(expert), activation.name, way.inner, way.inside and share.value.tobytes(), token.tobytes())
         if key not in given.experts.made:
             first, last = given.experts.matrices(int(expert))
             given.experts.made[key] = _one(x[token], share, first, last, given.dtype, activation, way)
         for whole, part in zip(made, given.experts.made[key], strict=True):
             whole[token, nth] = part
-    return made
+    return made.to_format(given.dtype) if way.output else made
 
 
 # --- the sum ---
