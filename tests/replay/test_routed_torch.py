@@ -368,3 +368,16 @@ def test_near_ties_are_listed_with_their_margins() -> None:
 def test_every_variant_has_a_name_of_its_own(operator: str) -> None:
     names = [variant.name for variant in FORMULAS[operator].variants]
     assert len(set(names)) == len(names)
+
+
+def test_the_expert_whose_tokens_do_not_follow_is_named() -> None:
+    """Another matrix of one expert, in one row; and none where tokens of all experts are off."""
+    made, (x, logits) = model(12), inputs(12)
+    last = made.last.clone()
+    last[4, 11] *= 1.05
+    shares, experts = softmax_then_top(logits, 1)
+    found = replay_routed(routed(made, x, logits, rounded_each(made._replace(last=last), x, shares, experts)), {})
+    (told,) = routed_told.experts_hit("infer", found)
+    assert told.values == {"side": "infer", "experts": [4], "of": EXPERTS}
+    off = replay_routed(routed(made, x, logits, rounded_each(made, x, shares, experts) * 1.5 + x), {})
+    assert routed_told.experts_hit("infer", off) == ()

@@ -86,15 +86,15 @@ def _by_weight_rows(work: Work, formula: Formula, config: Mapping[str, float], g
         inputs = tuple(made.stored(start, stop) for made in work.inputs)
         recorded = work.output.stored(start, stop)
         for low, high in spans(work.output.columns, max(1, min(_WEIGHTS // length, _SUMS // (stop - start)))):
-            weights = {name: _weight_rows(made, low, high, name in formula.whole) for name, made in work.weights.items()}
+            weights = {name: _weight_rows(name, made, low, high, name in formula.whole) for name, made in work.weights.items()}
             yield Block(Given(inputs, weights, grid, dict(config)), recorded[:, low:high], start, low)
 
 
-def _weight_rows(made: Matrix, low: int, high: int, whole: bool) -> Array:
-    """Rows of a matrix; of a vector, which is one row, its elements, or all of them."""
+def _weight_rows(name: str, made: Matrix, low: int, high: int, whole: bool) -> Array:
+    """Rows of a matrix, which may be one; of a vector, which is one row, its elements, or all of them."""
     if whole:
         return made.stored(0, 1)[0]
-    return made.stored(low, high) if made.rows > 1 else made.stored(0, 1)[0, low:high]
+    return made.stored(low, high) if name == "weight" or made.rows > 1 else made.stored(0, 1)[0, low:high]
 
 
 def _of_tokens(work: Work, formula: Formula, inputs: tuple[Array, ...], config: Mapping[str, float], grid: str) -> Given:
@@ -137,7 +137,9 @@ def sample(work: Work, formula: Formula, grid: str, tokens: Array | None = None)
         return Block(_of_tokens(work, formula, inputs, {}, grid), _rows_of(work.output, picked), 0, 0)
     picked, columns = _spread(among, _SAMPLED_TOKENS), _spread(np.arange(work.output.columns), _SAMPLED_COLUMNS)
     weights = {
-        name: _rows_of(made, columns) if made.rows > 1 else made.stored(0, 1)[0][slice(None) if name in formula.whole else columns]
+        name: _rows_of(made, columns)
+        if name == "weight" or made.rows > 1
+        else made.stored(0, 1)[0][slice(None) if name in formula.whole else columns]
         for name, made in work.weights.items()
     }
     inputs = tuple(_rows_of(made, picked) for made in work.inputs)

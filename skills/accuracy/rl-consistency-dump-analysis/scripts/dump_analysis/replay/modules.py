@@ -122,7 +122,8 @@ def _between(files: Files, pair: Pair, row: Row, label: str, before: places.Sour
     side = pair.side(label)
     output = value_of(files, side, _operand(row, label))
     inputs = tuple(value_of(files, side, _operand(pair.rows[name], label)) for name in before.boundaries)
-    if any((made.rows, made.columns) != (output.rows, output.columns) for made in inputs):
+    width = output.columns * (2 if before.boundaries[0].endswith(places.FUSED) else 1)
+    if any((made.rows, made.columns) != (output.rows, width) for made in inputs):
         raise CannotReplay(word("replay_other_rows", side=side.label, module=places.module_of(row.boundary)))
     unit = place_of(side, _operand(row, label).sources[0]).unit
     entry = entry_of(row, label) or output.name

@@ -7,6 +7,7 @@ from dump_analysis.boundaries import layer_of
 
 EMBEDDING, LOGITS = "embedding.out", "logits"
 _ROUTED = ".router.logits"
+FUSED = ".gate_up.out"  # of one expert: gate and up side by side
 # What is added to the residual stream, the last step of it first.
 _ATTENTION = ("attn_post_norm.out", "o_proj.out")
 _FEED_FORWARD = ("mlp_post_norm.out", "moe.out", "down.out")
@@ -46,6 +47,10 @@ def sources_of(boundary: str, known: Collection[str]) -> Sources | None:
         stem = here + place.removesuffix("act_mul.out")
         gated = _all_known("gated_activation", (f"{stem}gate.out", f"{stem}up.out"), known)
         return gated or _all_known("activation", (f"{stem}up.out",), known)
+    if place.startswith("experts.") and place.endswith(".act_mul.out"):
+        stem = here + place.removesuffix("act_mul.out")
+        fused = _all_known("gated_activation", (f"{stem.removesuffix('.')}{FUSED}",), known)
+        return fused or _all_known("gated_activation", (f"{stem}gate.out", f"{stem}up.out"), known)
     if place not in ("resid_attn", "resid_mlp"):
         return None
     stream = EMBEDDING if layer == 0 else f"layers.{layer - 1}.resid_mlp"

@@ -27,6 +27,7 @@ _MOST = 16  # experts of a token
 _NEAR = 0.05  # what a sum leaves of a record, relative L2: roundings of 8 bits leave a tenth of it, another choice several times as much
 _ALIKE = 1.5  # sums that leave as little as the nearest: functions that are one for these constants
 _ACTIVATIONS = ("", *(one.name for one in ACTIVATIONS))
+_EXACT = "float32"  # numbers of experts, which no format rounds
 _ONE = 2.0**-8  # about 1: a factor that roundings may make
 
 
@@ -63,13 +64,31 @@ def replay_as(work: Work, way: Trial, stated: Mapping[str, float]) -> tuple[Repl
 
 def _replayed(work: Work, stated: Mapping[str, float]) -> Replayed:
     formula = FORMULAS[work.operators[0]]
-    grid = trials.stored_grid(work.output) if formula.operator != CHOICE else "float32"
+    if formula.operator == CHOICE:
+        return _chosen(work, formula, stated)
+    grid = trials.stored_grid(work.output)
     part = sample(work, formula, grid)
     wanted = []
     for one in _nearest(part, formula):
         configs = _with_scales(part, formula, one, stated)
         wanted += [Trial(formula, variant, config) for config in configs for variant in variants_of(formula, one.variant.function, part)]
     return _of_trials(work, wanted, grid, stated)
+
+
+def _chosen(work: Work, formula: Formula, stated: Mapping[str, float]) -> Replayed:
+    """Numbers of experts, which follow from logits or do not: nothing is left of them that could be measured."""
+    config = {TOP_K: float(work.output.columns)}
+    found = trials.tried(
+        work, [Trial(formula, one, config) for one in formula.fitting(sample(work, formula, _EXACT).wide(config)[0])], _EXACT
+    )
+    best = _best(found)
+    if best is None:
+        raise CannotReplay(word("replay_no_variant", entry=work.entry))
+    if not best.explains:
+        return Replayed(work, _EXACT, best, frozenset(), {}, {}, None, where_of(best.touched) if best.touched is not None else None)
+    constants = {TOP_K: _count({config[TOP_K]}, config[TOP_K], stated)}
+    contradicted = {name: stated[name] for name, one in constants.items() if name in stated and not one.holds(stated[name])}
+    return Replayed(work, _EXACT, best, frozenset({best.trial.variant.name}), constants, contradicted, None, None)
 
 
 def _of_trials(work: Work, wanted: Sequence[Trial], grid: str, stated: Mapping[str, float]) -> Replayed:
@@ -136,15 +155,13 @@ def _nearest(part: Block, formula: Formula) -> list[_Near]:
 
 def _activation(variant: Variant) -> str:
     """ "" for a router by itself."""
-    last = variant.function.split()[-1]
+    last = variant.function.rpartition(" ")[2]
     return last if last in _ACTIVATIONS else ""
 
 
 def _configs(part: Block, formula: Formula) -> list[dict[str, float]]:
     if formula.operator == WEIGHTED:
         return [{ROUTED_SCALE: 1.0}]
-    if formula.operator == CHOICE:
-        return [{TOP_K: float(part.recorded.shape[1])}]
     if formula.operator == SHARES:
         return [{TOP_K: float(part.given.inputs[1].shape[1]), ROUTED_SCALE: 1.0}]
     return [{TOP_K: float(count), ROUTED_SCALE: 1.0} for count in range(1, min(_MOST, part.given.inputs[1].shape[1]) + 1)]
@@ -161,7 +178,7 @@ def _near(part: Block, formula: Formula, variant: Variant, config: dict[str, flo
 
 def _with_scales(part: Block, formula: Formula, one: _Near, stated: Mapping[str, float]) -> list[dict[str, float]]:
     """The constants of a function with the factors that its sums may have: 1 where that is near, else what is stated and what fits."""
-    if ROUTED_SCALE not in one.config or abs(one.factor - 1.0) < _ONE or one.left > _NEAR:
+    if abs(one.factor - 1.0) < _ONE or one.left > _NEAR:
         return [one.config]
     nearest = Trial(formula, one.variant, {**one.config, ROUTED_SCALE: one.factor})
     scales = [*([stated[ROUTED_SCALE]] if ROUTED_SCALE in stated else []), *search.near(part, nearest, ROUTED_SCALE, one.factor)]

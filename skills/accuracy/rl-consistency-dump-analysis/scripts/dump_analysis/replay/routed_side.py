@@ -26,6 +26,18 @@ def replay_routing(files: Files, pair: Pair, row: Row, stated: Mapping[str, Mapp
     return {"train": _like(train, infer, own["train"]), "infer": _like(infer, train, own["infer"])}
 
 
+def _router_off(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> Replayed | None:
+    """The router of a sum that does not follow from its logits, but from the shares that were recorded; None where it follows from none."""
+    try:
+        works = works_of(files, pair, row, label, apart=True)
+    except CannotReplay:  # no shares were recorded
+        return None
+    if len(works) == 1:
+        return None
+    router, total = (replay_routed(work, stated) for work in works)
+    return _joined(router, total) if total.explained else None
+
+
 def _agreed(own: _Side, other: _Side, stated: Mapping[str, float]) -> _Side:
     """A side that follows, as it follows from the other's function if it does: on few tokens several may explain it."""
     if not isinstance(own, Replayed) or not isinstance(other, Replayed) or not (own.explained and other.explained):
@@ -40,7 +52,8 @@ def _agreed(own: _Side, other: _Side, stated: Mapping[str, float]) -> _Side:
 def _side(files: Files, pair: Pair, row: Row, label: str, stated: Mapping[str, float]) -> _Side:
     try:
         parts = [replay_routed(work, stated) for work in works_of(files, pair, row, label)]
-        return parts[0] if len(parts) == 1 else _joined(*parts)
+        whole = parts[0] if len(parts) == 1 else _joined(*parts)
+        return whole if whole.best.explains or whole.work.operators != (ROUTED,) else _router_off(files, pair, row, label, stated) or whole
     except CannotReplay as why:
         return Unreplayed(entry_of(row, label), why.reason)
     finally:
@@ -60,8 +73,10 @@ def _like(own: _Side, other: _Side, stated: Mapping[str, float]) -> _Side:
 
 def _joined(router: Replayed, total: Replayed) -> Replayed:
     """A sum of recorded shares, and how these were made, as one: the first that is off, else the whole by the function of both."""
-    if not router.explained or not total.explained:
-        return total if router.explained else router
+    if not router.explained:  # what other layers say of their whole sums vouches for it
+        return router._replace(work=router.work._replace(operators=(*router.work.operators, ROUTED)))
+    if not total.explained:
+        return total
     own, variant = router.best.trial.variant.function, total.best.trial.variant
     whole = variant._replace(name=f"{own}+{variant.name}", function=f"{own} {variant.function}")
     best = total.best._replace(

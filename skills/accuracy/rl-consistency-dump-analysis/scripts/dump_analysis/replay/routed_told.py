@@ -8,9 +8,11 @@ import numpy as np
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.artefacts.replay_results import ModuleReplay
 from dump_analysis.floats import Array, shown
-from dump_analysis.replay.formulas.routed_experts import ROUTED
+from dump_analysis.replay.formulas.expert_choice import CHOICE
+from dump_analysis.replay.formulas.routed_experts import ROUTED, WEIGHTED
 from dump_analysis.replay.formulas.routing import TOP_K, choice_of_all, chosen, margins
 from dump_analysis.replay.one_side import Replayed
+from dump_analysis.replay.recorded import Matrix
 from dump_analysis.wording import word
 
 _ROUTERS = {
@@ -35,14 +37,15 @@ def flips(train: Replayed, infer: Replayed) -> Worded | None:
     agree, or where a side is not explained. Logits that lie on two sides of a tie differ by at least its margin.
     """
     both = train, infer
-    if not all(one.explained and one.best.trial.formula.operator == ROUTED for one in both):
+    operators = {one.best.trial.formula.operator for one in both}
+    if not all(one.explained for one in both) or operators not in ({ROUTED}, {CHOICE}):
         return None
     counts = {int(one.constants[TOP_K].value) for one in both}
     if len(counts) != 1 or train.work.output.rows != infer.work.output.rows:
         return None
     count = counts.pop()
     apart = np.flatnonzero((_choice(train, count) != _choice(infer, count)).any(axis=1))
-    known = [margins(one.work.inputs[1].read(0, one.work.inputs[1].rows), count) for one in both if one.work.operators == (ROUTED,)]
+    known = [margins(logits.read(0, logits.rows), count) for one in both if (logits := _logits(one)) is not None]
     if not len(apart) or not known:
         return None
     least = np.min(known, axis=0)
@@ -51,6 +54,25 @@ def flips(train: Replayed, infer: Replayed) -> Worded | None:
         margins=[shown(float(margin), _DIGITS) for margin in least[apart[:_FEW]]],
         most=shown(float(least[apart].max()), _DIGITS), usual=shown(float(np.median(least)), _DIGITS),
     )  # fmt: skip
+
+
+def experts_hit(label: str, one: Replayed) -> tuple[Worded, ...]:
+    """The few experts whose tokens are those that do not follow, and all of theirs: () where no such experts are."""
+    if one.where is None or one.work.operators not in ((ROUTED,), (WEIGHTED,)) or one.work.experts is None:
+        return ()
+    experts = _choice(one, int(one.best.trial.config.get(TOP_K, 1)))
+    touched = np.zeros(len(experts), bool)
+    touched[list(one.where.tokens)] = True
+    found, left = list[int](), touched.copy()
+    while left.any():
+        whole = [expert for expert in np.unique(experts[left]).tolist() if touched[(experts == expert).any(axis=1)].all()]
+        if not whole:
+            return ()
+        found.append(max(whole, key=lambda expert: int((experts[left] == expert).sum())))
+        left &= ~(experts == found[-1]).any(axis=1)
+    if touched.all() or 4 * len(found) > len(np.unique(experts)):
+        return ()
+    return (word("replay_only_experts", side=label, experts=sorted(found), of=len(one.work.experts.last)),)
 
 
 def flips_told(modules: Sequence[ModuleReplay]) -> list[ModuleReplay]:
@@ -69,8 +91,18 @@ def flips_told(modules: Sequence[ModuleReplay]) -> list[ModuleReplay]:
     return made
 
 
+def _logits(one: Replayed) -> Matrix | None:
+    """What was recorded of a router's logits."""
+    if one.work.operators == (ROUTED,):
+        return one.work.inputs[1]
+    return one.work.inputs[0] if one.work.operators == (CHOICE,) and not one.work.weights else None
+
+
 def _choice(one: Replayed, count: int) -> Array:
     """The experts of each token [T, k], counting up."""
+    if one.work.operators == (CHOICE,):
+        numbers: Array = np.sort(one.work.output.read(0, one.work.output.rows).astype(np.int64), axis=1)
+        return numbers
     taken = one.work.inputs[3] if len(one.work.inputs) == 4 else None
     if taken is not None:
         found: Array = taken.read(0, taken.rows).astype(np.int64)

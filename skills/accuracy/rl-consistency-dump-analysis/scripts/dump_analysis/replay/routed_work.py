@@ -59,13 +59,13 @@ def weights_of(pair: Pair, row: Row) -> set[str]:
     return {name for name in names if name.endswith((".weight", ".bias"))}
 
 
-def works_of(files: Files, pair: Pair, row: Row, label: str) -> list[Work]:
-    """What is needed to recompute one side of a row, the router before the sum where both are. Raises CannotReplay, saying why, where
-    something is missing."""
+def works_of(files: Files, pair: Pair, row: Row, label: str, *, apart: bool = False) -> list[Work]:
+    """What is needed to recompute one side of a row, the router before the sum where both are. ``apart``: by the shares that were
+    recorded, though logits were, too. Raises CannotReplay, saying why, where something is missing."""
     seen = _Seen(files, pair, row, label)
     if row.boundary.endswith(_SHARES):
         return [seen.router(seen.needed_shares(), entry_of(row, label))]
-    return [seen.choice()] if row.boundary.endswith(_CHOSEN) else seen.sum()
+    return [seen.choice()] if row.boundary.endswith(_CHOSEN) else seen.sum(apart=apart)
 
 
 class _Seen:
@@ -81,11 +81,12 @@ class _Seen:
 
     # --- works ---
 
-    def sum(self) -> list[Work]:
+    def sum(self, *, apart: bool) -> list[Work]:
+        """The routed sum, of shares that were recorded after the router: where there are no logits, or where ``apart``."""
         output, hidden = value_of(self.files, self.side, self.operand), self.hidden()
         experts, origin = self.experts(hidden.columns)
         count, entry = len(experts.last), entry_of(self.row, self.label)
-        logits = self.by_token(_LOGITS, count)
+        logits = self.by_token(_LOGITS, count) if not apart and self.layer + _SHARES not in self.pair.rows else None
         shares = self.shares(count) if logits is None else None
         given = logits or shares
         if given is None:
@@ -94,7 +95,9 @@ class _Seen:
         inputs = (hidden, given) if shared is None else (hidden, given, shared)
         made = self._work(entry, (ROUTED,) if logits is not None else (WEIGHTED,), output, inputs)
         made = made._replace(origin=origin, experts=experts)
-        return [made] if shares is None else [self.router(shares, None), made]
+        if shares is None or self.layer + _SHARES in self.pair.rows:  # shares that both sides recorded are a row of their own
+            return [made]
+        return [self.router(shares, None), made]
 
     def router(self, shares: Matrix, entry: str | None) -> Work:
         """The shares of all experts from what the router was handed."""

@@ -3,6 +3,7 @@
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.replay.noise import GROSS
 from dump_analysis.replay.one_side import Replayed
+from dump_analysis.replay.routed_told import experts_hit
 from dump_analysis.replay.usual import Norms
 from dump_analysis.wording import word
 
@@ -66,7 +67,7 @@ def told(label: str, one: Replayed) -> tuple[Worded, ...]:
         "replay_unexplained", side=label, unexplained=best.outside, of=best.of, operator=best.trial.formula.operator,
         variant=best.trial.variant.name,
     )  # fmt: skip
-    return first, *_beside_others(label, one), *_only_in(label, one)
+    return first, *_beside_others(label, one), *_only_in(label, one), *experts_hit(label, one)
 
 
 def _experts_told(label: str, taken: tuple[int, ...], of: int) -> Worded:

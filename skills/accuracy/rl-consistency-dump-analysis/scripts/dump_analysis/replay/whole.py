@@ -28,6 +28,7 @@ from dump_analysis.replay.assembled import Whole, whole_pair
 from dump_analysis.replay.attention_side import replay_attentions, values_of
 from dump_analysis.replay.between import inputs_of, with_inputs
 from dump_analysis.replay.edges import Stated
+from dump_analysis.replay.emulate import FORMATS
 from dump_analysis.replay.formulas.rotary import THETA
 from dump_analysis.replay.local import local_of
 from dump_analysis.replay.log_prob_work import log_prob_work
@@ -188,7 +189,7 @@ def _module(one: _Pair, judged: verdict.Judged, recorded: Mapping[str, Mapping[s
 def _named(one: _Pair) -> Iterator[Worded]:
     """What would make the records follow that nothing explains, where there is such a thing."""
     for label, side in one.sides.items():
-        if isinstance(side, Replayed) and side.where is not None:
+        if isinstance(side, Replayed) and side.where is not None and side.work.output.dtype in FORMATS:
             told = named(side.work, side.best.trial, side.grid, side.where, label)
             if told is not None:
                 yield told

@@ -17,6 +17,10 @@ ROUTING: dict[str, tuple[str, str]] = {
         "{side}: the experts are counted from another one on: with the matrices of expert e + {by} for expert e all {of} elements follow",
         "{side}：专家编号整体错位：以专家 e + {by} 的矩阵作为专家 e 时，全部 {of} 个元素均可得出",
     ),
+    "replay_only_experts": (
+        "{side}: in the tokens of experts {experts} of {of}, and nowhere else",
+        "{side}：仅在经过专家 {experts}（共 {of} 个专家）的 token 中",
+    ),
     "replay_flips": (
         (
             "{n} of {of} tokens choose other experts on the two sides, each as its own router logits say: near ties, which earlier "
