@@ -35,7 +35,7 @@ def routing(found: dict[str, ModuleReplay]) -> dict[str, str]:
         (Network(routed=True), "routed_experts"),
         (Network(routed=True, choices=("ids", "ids")), "weighted_experts"),
         (Network(routed=True, choices=("ids", "other order")), "routed_experts"),
-        (Network(routed=True, choices=("map", "ids")), "routed_experts"),
+        (Network(routed=True, choices=("map", "ids")), "weighted_experts"),
         (Network(routed=True, choices=("map", "map")), "weighted_experts"),
         (Network(routed=True, choices=("map", "ids"), apart=True, weighted=True), "routed_experts"),
         (Network(routed=True, choices=("ids", "ids"), apart=True), "weighted_experts"),
