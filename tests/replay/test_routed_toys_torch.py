@@ -70,6 +70,14 @@ def test_another_router_is_told_by_both_functions(toys: Toys, tmp_path: Path, ot
     assert (told["values"]["train"]["kind"], told["values"]["infer"]["kind"]) == ("routed_softmax_normalised", f"routed_{router}")
 
 
+@pytest.mark.parametrize(("states", "side"), [(True, "infer"), (False, "train")])
+def test_a_router_that_its_configuration_contradicts_is_that_side_s(toys: Toys, tmp_path: Path, states: bool, side: str) -> None:
+    found = answer(toys, tmp_path, "mixture", "mixture_not_normalised", ({"norm_topk_prob": states},) * 2)
+    (finding,) = logic(found)
+    assert (finding["boundary"], finding["side"]) == (SUMS[0], side)
+    assert f"replay_router_stated{'' if states else '_open'}" in {one["kind"] for one in finding["evidence"]}
+
+
 def test_a_factor_of_the_routed_sum_applied_twice_is_one_finding(toys: Toys, tmp_path: Path) -> None:
     """2.5 on one side, 6.25 on the other: both are told, the configuration says whose is wrong."""
     configs = {"routed_scaling_factor": 2.5}, {"routed_scaling_factor": 2.5}

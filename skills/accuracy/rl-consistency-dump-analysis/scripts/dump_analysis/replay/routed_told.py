@@ -1,6 +1,6 @@
 """What is said of mixtures of experts: the function of a router, and tokens whose choice hung on a near tie."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -10,9 +10,10 @@ from dump_analysis.artefacts.replay_results import ModuleReplay
 from dump_analysis.floats import Array, shown
 from dump_analysis.replay.formulas.expert_choice import CHOICE
 from dump_analysis.replay.formulas.routed_experts import ROUTED, WEIGHTED
-from dump_analysis.replay.formulas.routing import TOP_K, choice_of_all, chosen, margins
+from dump_analysis.replay.formulas.routing import ROUTERS, TOP_K, choice_of_all, chosen, margins
 from dump_analysis.replay.one_side import Replayed
 from dump_analysis.replay.recorded import Matrix
+from dump_analysis.replay.stated import NORMALISED
 from dump_analysis.wording import word
 
 _ROUTERS = {
@@ -28,6 +29,14 @@ def function_told(one: Replayed) -> Worded | None:
     """The function of a router in words; None for another module."""
     router = one.best.trial.variant.function.partition(" ")[0]
     return word(_ROUTERS[router]) if router in _ROUTERS else None
+
+
+def contradicted(one: Replayed, stated: Mapping[str, float], label: str) -> Worded | None:
+    """That a side's configuration states of its router what it does not compute; None where it does not."""
+    router = next((own for own in ROUTERS if own.name == one.best.trial.variant.function.partition(" ")[0]), None)
+    if router is None or NORMALISED not in stated or bool(stated[NORMALISED]) == router.normalised:
+        return None
+    return word("replay_router_stated" if stated[NORMALISED] else "replay_router_stated_open", side=label)
 
 
 def flips(train: Replayed, infer: Replayed) -> Worded | None:

@@ -41,6 +41,14 @@ ROUTING: dict[str, tuple[str, str]] = {
             "token {tokens}，边距 {margins}，最大 {most}；全部 token 的边距中位数为 {usual}"
         ),
     ),
+    "replay_router_stated": (
+        "the configuration of {side} states that the shares of the chosen experts are divided by their sum",
+        "{side} 的配置写明所选专家的权重要除以其和",
+    ),
+    "replay_router_stated_open": (
+        "the configuration of {side} states that the shares of the chosen experts are not divided by their sum",
+        "{side} 的配置写明所选专家的权重不除以其和",
+    ),
     "routed_softmax_normalised": (
         "the softmax over the chosen experts (or over all, divided by the sum of the chosen)",
         "在所选专家上的 softmax（或全体 softmax 再除以所选之和）",
