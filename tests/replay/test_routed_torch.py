@@ -280,6 +280,20 @@ def test_experts_in_another_order_are_found(order: list[int]) -> None:
     assert with_experts_exchanged(replay_routed(routed(made, x, logits, output * 1.1), {}), ways) is None
 
 
+def test_up_that_is_taken_for_gate_is_found() -> None:
+    """A loader that stacks up over gate, in every expert."""
+    made, (x, logits) = model(13), inputs(13)
+    other = Model(made.first.roll(MIDDLE, 1), made.last)
+    output = fused(other, x, *softmax_then_top(logits, 2))
+    way = replay_routed(routed(other, x, logits, output), {}).best.trial
+    again, ways = replay_as(routed(made, x, logits, output), way, {})
+    assert not again.best.explains
+    found = with_experts_exchanged(again, ways)
+    assert found is not None
+    assert (found.best.trial.fault, found.experts_taken) == (True, None)
+    assert found.best.trial.variant.name.startswith("gate_and_up_exchanged+")
+
+
 def test_a_weight_of_one_expert_that_differs_does_not_follow() -> None:
     """One row of one expert's second matrix: its column in the tokens that the expert has."""
     made, (x, logits) = model(7), inputs(7)

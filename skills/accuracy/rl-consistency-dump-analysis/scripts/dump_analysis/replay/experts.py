@@ -21,16 +21,20 @@ _EACH = 8
 
 
 class RoutedExperts(NamedTuple):
-    """By number of the expert: ``first``, gate over up [2 I, H] in one matrix or in two, and ``last``, down [H, I]."""
+    """By number of the expert: ``first``, gate over up [2 I, H] in one matrix or in two, and ``last``, down [H, I].
+
+    ``up_first``: up is taken for gate, and gate for up.
+    """
 
     first: tuple[tuple[Matrix, ...], ...]
     last: tuple[Matrix, ...]
+    up_first: bool = False
 
     def matrices(self, expert: int) -> tuple[Array, Array]:
         """Those of one expert, float64."""
         first = np.concatenate([made.read(0, made.rows) for made in self.first[expert]])
         last = self.last[expert]
-        return first, last.read(0, last.rows)
+        return np.roll(first, len(first) // 2, axis=0) if self.up_first else first, last.read(0, last.rows)
 
     def loaded(self) -> Experts:
         """As a formula is given them for one part of a module."""

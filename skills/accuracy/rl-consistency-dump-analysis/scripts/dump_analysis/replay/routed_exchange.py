@@ -1,4 +1,4 @@
-"""Experts taken for one another: whether a routed sum that nothing explains follows from the experts in another order.
+"""Experts taken for one another, or gate for up: whether a routed sum that nothing explains follows from its experts as they are mistaken.
 
 Experts of a token that follows are themselves; two of the others may be exchanged, or all may be counted from another one on.
 """
@@ -15,7 +15,7 @@ from dump_analysis.replay.formulas.routed_experts import ROUTED
 from dump_analysis.replay.formulas.routing import TOP_K, chosen
 from dump_analysis.replay.modules import Work
 from dump_analysis.replay.one_side import Replayed
-from dump_analysis.replay.trials import Trial
+from dump_analysis.replay.trials import Trial, Tried
 
 _CANDIDATES, _PROBED = 16, 4  # experts that may be exchanged; tokens on which an order is tried first
 
@@ -25,18 +25,26 @@ def with_experts_exchanged(one: Replayed, ways: Sequence[Trial]) -> Replayed | N
     work, touched = one.work, one.best.touched
     if work.operators != (ROUTED,) or touched is None or work.experts is None or not ways:
         return None
-    experts = _experts_of(work, ways[0])
-    tokens = np.flatnonzero(touched.tokens)
+    experts, tokens = _experts_of(work, ways[0]), np.flatnonzero(touched.tokens)
+    if (found := _explaining(work._replace(experts=work.experts._replace(up_first=True)), ways, tokens, one.grid)) is not None:
+        variant = found.trial.variant._replace(name=f"gate_and_up_exchanged+{found.trial.variant.name}")
+        mistaken = found._replace(trial=found.trial._replace(variant=variant, fault=True))
+        return one._replace(best=mistaken, residual=None, where=None)
     for order in _orders(experts, tokens, len(work.experts.last)):
-        other = work._replace(experts=work.experts.in_order(order))
-        if not _probed(other, ways, tokens[:: max(1, len(tokens) // _PROBED)][:_PROBED], one.grid):
-            continue
-        found = [each for each in trials.tried(other, ways, one.grid) if each.explains]
-        if found:
-            best = max(found, key=lambda each: each.equal)
-            mistaken = best._replace(trial=best.trial._replace(fault=True))
+        found = _explaining(work._replace(experts=work.experts.in_order(order)), ways, tokens, one.grid)
+        if found is not None:
+            mistaken = found._replace(trial=found.trial._replace(fault=True))
             return one._replace(best=mistaken, residual=None, where=None, experts_taken=tuple(order))
     return None
+
+
+def _explaining(work: Work, ways: Sequence[Trial], tokens: Array, grid: str) -> Tried | None:
+    """The best of the ways that explain all of a work; a few of the tokens that do not follow without it are tried first."""
+    block = of_tokens(work, tokens[:: max(1, len(tokens) // _PROBED)][:_PROBED], grid)
+    if not any(not trials.counted(way, block).outside for way in ways):
+        return None
+    found = [each for each in trials.tried(work, ways, grid) if each.explains]
+    return max(found, key=lambda each: each.equal) if found else None
 
 
 def _experts_of(work: Work, way: Trial) -> Array:
@@ -56,8 +64,3 @@ def _orders(experts: Array, tokens: Array, count: int) -> Iterator[list[int]]:
         yield order
     for by in range(1, count) if len(open_ones) > 2 else ():
         yield [(at + by) % count for at in range(count)]
-
-
-def _probed(work: Work, ways: Sequence[Trial], tokens: Array, grid: str) -> bool:
-    block = of_tokens(work, tokens, grid)
-    return any(not trials.counted(way, block).outside for way in ways)
