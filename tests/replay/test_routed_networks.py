@@ -12,9 +12,13 @@ LAYER = "layers.1."
 RIGHT = ("same", "rounding")
 
 
-def replayed(root: Path, network: Network) -> dict[str, ModuleReplay]:
+def replayed(root: Path, network: Network, bare: str = "") -> dict[str, ModuleReplay]:
+    """``bare``: the side, or both, that records no weight of an expert."""
     made = networks.weights_of(network)
     sides = networks.trainer(network, made), networks.engine(network, made)
+    for side, label in zip(sides, ("train", "infer"), strict=True):
+        for role in [role for role in side.roles if ".experts" in role and bare in (label, "both")]:
+            side.entries[side.roles[role]]["parameters"] = {}
     paths = [str(side.write(root / label)) for label, side in zip(("train", "infer"), sides, strict=True)]
     train, infer = pipeline.open_pair([paths[0]], [paths[1]])
     mapping, _ = pipeline.propose_step(train, infer)
@@ -97,3 +101,23 @@ def test_a_stale_expert_is_its_weight_s_finding(tmp_path: Path) -> None:
     assert (module.train.unexplained, module.infer.unexplained) == (0, 0)
     assert module.evidence[0].kind == "replay_weights_differ"
     assert module.evidence[0].values["weight"] == LAYER + "experts.1.down.weight"
+
+
+@pytest.mark.parametrize("bare", ["train", "infer"])
+def test_experts_that_one_side_does_not_record_are_the_other_s(tmp_path: Path, bare: str) -> None:
+    """One module an expert on one side, a stack on the other: each lends them."""
+    found = replayed(tmp_path, Network(routed=True, choices=("ids", "ids")), bare=bare)
+    for layer in range(LAYERS):
+        module = found[f"layers.{layer}.moe"]
+        assert module.verdict in RIGHT
+        origins = {"train": module.train.weights, "infer": module.infer.weights}
+        assert origins.pop(bare) == "borrowed"
+        assert set(origins.values()) == {"recorded"}
+
+
+def test_experts_that_nobody_recorded_are_missing(tmp_path: Path) -> None:
+    """Unknown, and what is missing is told: no fault."""
+    found = replayed(tmp_path, Network(routed=True, choices=("ids", "ids")), bare="both")
+    module = found[LAYER + "moe"]
+    assert module.verdict == "unknown"
+    assert [told.kind for told in module.would_decide] == ["replay_no_weight"]

@@ -58,9 +58,9 @@ def mapped_experts(files: Files, side: Side, rows: Sequence[dict[str, Operand]])
     return _fitting([(tuple(made[:-1]), made[-1]) for made in read])
 
 
-def stacked_experts(files: Files, side: Side, made: Place, columns: int) -> RoutedExperts | None:
-    """From the stacks of matrices [E, rows, columns] that the entry, or one inside it, owns; ``columns``: of what experts take."""
-    stacks = [(place, place.record.shape or ()) for place in _inside(side, made, 3)]
+def stacked_experts(files: Files, side: Side, made: Place, entry: str, columns: int) -> RoutedExperts | None:
+    """From the stacks of matrices [E, rows, columns] that an entry, or one inside it, owns; ``columns``: of what experts take."""
+    stacks = [(place, place.record.shape or ()) for place in _inside(side, made, entry, 3)]
     if len(stacks) not in (2, 3) or len({shape[0] for _, shape in stacks}) != 1:
         return None
     *ahead, (down, shape) = stacks
@@ -75,9 +75,9 @@ def stacked_experts(files: Files, side: Side, made: Place, columns: int) -> Rout
     return _fitting(found)
 
 
-def single_experts(files: Files, side: Side, made: Place, count: int) -> RoutedExperts | None:
+def single_experts(files: Files, side: Side, made: Place, entry: str, count: int) -> RoutedExperts | None:
     """From the matrices of entries inside the entry, as many groups of alike ones as there are experts."""
-    places = _inside(side, made, 2)
+    places = _inside(side, made, entry, 2)
     shapes = [place.record.shape for place in places]
     repeated = [place for place, shape in zip(places, shapes, strict=True) if shapes.count(shape) >= count]
     for kinds in _KINDS:
@@ -103,13 +103,13 @@ def _of_stack(files: Files, place: Place, at: int, *, turned: bool) -> Matrix:
     return matrix_by(files, place, [*steps, _TURN] if turned else steps)
 
 
-def _inside(side: Side, made: Place, axes: int) -> list[Place]:
+def _inside(side: Side, made: Place, around: str, axes: int) -> list[Place]:
     """The parameters with so many axes of an entry and of those inside it, in the order in which they were recorded."""
     parents = made.unit.trace or {}
     found = []
     for entry, records in made.unit.entries.items():
         at: str | None = entry
-        while at is not None and at != made.record.entry:
+        while at is not None and at != around:
             at = parents.get(at)
         found += [beside(side, made, record) for record in _weights(records, axes)] if at is not None else []
     return found

@@ -205,8 +205,9 @@ class _Seen:
         if rows and (not count or len(rows) == count):
             return mapped_experts(self.files, side, rows)
         made = place_of(side, _operand(self.row, label).sources[0])
-        stacked = stacked_experts(self.files, side, made, columns)
-        return stacked or (single_experts(self.files, side, made, count) if count else None)
+        entry = entry_of(self.row, label) or made.record.entry
+        stacked = stacked_experts(self.files, side, made, entry, columns)
+        return stacked or (single_experts(self.files, side, made, entry, count) if count else None)
 
     def _count(self) -> int:
         """How many experts there are: as many as the router's matrix has rows, 0 where it is not mapped."""

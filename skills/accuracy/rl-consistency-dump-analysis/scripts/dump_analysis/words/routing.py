@@ -10,12 +10,12 @@ ROUTING: dict[str, tuple[str, str]] = {
         "两侧都没有记录路由器矩阵，且 {side} 没有记录其 logits：{module} 的选择是否由它们得出",
     ),
     "replay_experts_exchanged": (
-        "{side}: experts {experts} are exchanged: with each other's matrices all {of} elements of the routed sum follow",
-        "{side}：专家 {experts} 互换：改用彼此的矩阵后，路由求和的全部 {of} 个元素均可得出",
+        "{side}: all {of} elements of its routed sum follow if experts {experts} stand for each other: one side has them exchanged",
+        "{side}：若专家 {experts} 互换，其路由求和的全部 {of} 个元素均可得出：有一侧把它们弄反了",
     ),
     "replay_experts_shifted": (
-        "{side}: the experts are counted from another one on: with the matrices of expert e + {by} for expert e all {of} elements follow",
-        "{side}：专家编号整体错位：以专家 e + {by} 的矩阵作为专家 e 时，全部 {of} 个元素均可得出",
+        "{side}: all {of} elements of its routed sum follow if expert e + {by} stands for expert e: one side counts them from another on",
+        "{side}：若以专家 e + {by} 作为专家 e，其路由求和的全部 {of} 个元素均可得出：有一侧的专家编号整体错位",
     ),
     "replay_only_experts": (
         "{side}: in the tokens of experts {experts} of {of}, and nowhere else",
