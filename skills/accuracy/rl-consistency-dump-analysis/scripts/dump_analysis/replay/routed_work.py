@@ -158,8 +158,8 @@ class _Seen:
         if place is None:
             return None
         rows = elements(self.place.record) // self.cut.width
-        width = elements(place.record) // rows
-        if elements(place.record) != rows * width or (columns is not None and width != columns):
+        width = elements(place.record) // rows if rows else 0
+        if not width or elements(place.record) != rows * width or (columns is not None and width != columns):
             return None
         return matrix_of(self.files, place, width, self.cut.rows)
 
