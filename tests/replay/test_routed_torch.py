@@ -21,6 +21,9 @@ from dump_analysis.replay.modules import Work
 from dump_analysis.replay.one_side import Replayed
 from dump_analysis.replay.routed_exchange import with_experts_exchanged
 from dump_analysis.replay.routed_search import replay_as, replay_routed
+from dump_analysis.replay.unexplained import told as told_unexplained
+from dump_analysis.replay.unexplained import unknown_kernel
+from dump_analysis.replay.usual import norms_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -305,6 +308,26 @@ def test_a_weight_of_one_expert_that_differs_does_not_follow() -> None:
     assert found.where is not None
     assert found.where.columns == (11,)
     assert set(found.where.tokens) <= set((experts == 4).any(-1).nonzero().flatten().tolist())
+
+
+def test_sums_that_err_a_little_more_than_float32_are_another_kernel() -> None:
+    """An accumulator of fewer bits in the first product: a rounding inside that falls the other way moves a token, and is no fault."""
+    made, (x, logits) = model(14), inputs(14, tokens=64)
+    noise = torch.Generator().manual_seed(14)
+    shares, experts = softmax_then_top(logits, 2)
+    total = torch.zeros(len(x), HIDDEN)
+    for nth in range(2):
+        for token, expert in enumerate(experts[:, nth].tolist()):
+            sums = made.first[expert].float() @ x[token].float()
+            gate, up = (sums + 6e-6 * (2 * torch.rand(sums.shape, generator=noise) - 1)).bfloat16().chunk(2)
+            out = made.last[expert].float() @ (functional.silu(gate) * up).float()
+            total[token] += shares[token, nth] * out.bfloat16().float()
+    found = replay_routed(routed(made, x, logits, total.bfloat16()), {})
+    assert not found.best.explains
+    assert found.kernel is not None
+    assert unknown_kernel(found, norms_of([found], {}), single=False)
+    (wider,) = (one for one in told_unexplained("infer", found) if one.kind == "replay_experts_wider")
+    assert wider.values["scale"] == 8
 
 
 # --- recorded shares ---

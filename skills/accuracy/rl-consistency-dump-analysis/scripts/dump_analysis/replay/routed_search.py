@@ -12,11 +12,11 @@ from dump_analysis.replay.blocks import Block, sample
 from dump_analysis.replay.formulas import FORMULAS, Formula, Variant
 from dump_analysis.replay.formulas.expert_choice import CHOICE
 from dump_analysis.replay.formulas.functions import ACTIVATIONS
-from dump_analysis.replay.formulas.routed_experts import ROUTED, WEIGHTED
+from dump_analysis.replay.formulas.routed_experts import BOUND_SCALE, ROUTED, WEIGHTED
 from dump_analysis.replay.formulas.router_shares import SHARES
 from dump_analysis.replay.formulas.routing import ROUTED_SCALE, TOP_K
 from dump_analysis.replay.modules import Work
-from dump_analysis.replay.one_side import Constant, Replayed
+from dump_analysis.replay.one_side import Constant, Kernel, Replayed
 from dump_analysis.replay.recorded import CannotReplay
 from dump_analysis.replay.residual import residual_of, where_of
 from dump_analysis.replay.ties import with_ties_settled
@@ -27,6 +27,7 @@ _MOST = 16  # experts of a token
 _NEAR = 0.05  # what a sum leaves of a record, relative L2: roundings of 8 bits leave a tenth of it, another choice several times as much
 _ALIKE = 1.5  # sums that leave as little as the nearest: functions that are one for these constants
 _ACTIVATIONS = ("", *(one.name for one in ACTIVATIONS))
+_WIDER = 8.0  # times the bound: what units of matrices may err by that cut, or keep fewer bits, is not known better (tensor cores)
 _EXACT = "float32"  # numbers of experts, which no format rounds
 _ONE = 2.0**-8  # about 1: a factor that roundings may make
 
@@ -98,7 +99,8 @@ def _of_trials(work: Work, wanted: Sequence[Trial], grid: str, stated: Mapping[s
         raise CannotReplay(word("replay_no_variant", entry=work.entry))
     if not best.explains:
         where = where_of(best.touched) if best.touched is not None else None
-        return Replayed(work, grid, best, frozenset(), {}, {}, residual_of(work, best.trial, grid), where)
+        off = Replayed(work, grid, best, frozenset(), {}, {}, residual_of(work, best.trial, grid), where)
+        return _of_another_kernel(off) or off
     alike = [one for one in found if one.explains and one.trial.variant.function == best.trial.variant.function]
     same = [one for one in alike if one.trial.config == best.trial.config]
     constants = {name: _constant(work, best.trial, name, stated, grid) for name in best.trial.config if name != TOP_K}
@@ -106,6 +108,17 @@ def _of_trials(work: Work, wanted: Sequence[Trial], grid: str, stated: Mapping[s
         constants[TOP_K] = _count({one.trial.config[TOP_K] for one in alike}, best.trial.config[TOP_K], stated)
     contradicted = {name: stated[name] for name, one in constants.items() if name in stated and not one.holds(stated[name])}
     return Replayed(work, grid, best, frozenset(one.trial.variant.name for one in same), constants, contradicted, None, None)
+
+
+def _of_another_kernel(off: Replayed) -> Replayed | None:
+    """A side that follows where sums inside its experts may err by more than the bound says: a kernel whose accumulation nobody has
+    measured, and no fault. A rounding there that falls the other way moves a whole token."""
+    if off.work.experts is None:
+        return None
+    trial = off.best.trial._replace(config={**off.best.trial.config, BOUND_SCALE: _WIDER})
+    if not trials.tried(off.work, [trial], off.grid)[0].explains:
+        return None
+    return off._replace(where=None, kernel=Kernel(_WIDER, 1.0, 1.0, errs_as_kernels=True))
 
 
 def variants_of(formula: Formula, function: str, part: Block) -> list[Variant]:

@@ -96,6 +96,8 @@ def _beside_others(label: str, one: Replayed) -> tuple[Worded, ...]:
         return ()
     operator = one.best.trial.formula.operator
     scale, usual, gain = (float(f"{value:.3g}") for value in (one.kernel.scale, one.kernel.usual, one.kernel.gain - 1))
+    if one.work.experts is not None and not one.kernel.stands_out:
+        return (word("replay_experts_wider", side=label, scale=scale),) if scale > 1 else ()
     if one.noise is not None:
         if not one.kernel.stands_out:
             return ()

@@ -17,6 +17,10 @@ ROUTING: dict[str, tuple[str, str]] = {
         "{side}: all {of} elements of its routed sum follow if expert e + {by} stands for expert e: one side counts them from another on",
         "{side}：若以专家 e + {by} 作为专家 e，其路由求和的全部 {of} 个元素均可得出：有一侧的专家编号整体错位",
     ),
+    "replay_experts_wider": (
+        "{side}: it follows if sums inside the experts may err by {scale} times the bound of float32: a kernel that is not in the list",
+        "{side}：若允许专家内部求和的误差达到 float32 界的 {scale} 倍，则全部可得出：内核不在清单中",
+    ),
     "replay_only_experts": (
         "{side}: in the tokens of experts {experts} of {of}, and nowhere else",
         "{side}：仅在经过专家 {experts}（共 {of} 个专家）的 token 中",

@@ -26,6 +26,7 @@ from dump_analysis.replay.formulas.routing import ROUTED_SCALE, ROUTERS, TOP_K, 
 
 _FEW = 16  # tokens
 _SHARED, _TAKEN = 2, 3  # which input is a shared expert's output, and which says what experts were chosen
+BOUND_SCALE = "bound_scale"  # in the constants of a trial: how many times the bound of sums is allowed inside experts
 ROUTED, WEIGHTED = "routed_experts", "weighted_experts"
 _Chosen = Callable[[Given], Choice]
 
@@ -88,9 +89,10 @@ def _activated(gate: Emulated, activation: Activation) -> Emulated:
     return Emulated(made.value, np.minimum(*ends) - reach, np.maximum(*ends) + reach)
 
 
-def _one(x: Array, share: Emulated, first: Array, last: Array, dtype: str, activation: Activation, way: Rounding) -> Emulated:
-    """The output of an expert for its tokens x [t, H], not rounded; ``share`` [t, 1] is multiplied in where that is done inside."""
-    made = carried(exactly(x), first, rough=True)
+def _one(given: Given, token: Array, share: Emulated, matrices: tuple[Array, Array], activation: Activation, way: Rounding) -> Emulated:
+    """The output of an expert for some tokens, not rounded; ``share`` [t, 1] is multiplied in where that is done inside."""
+    (first, last), dtype, wider = matrices, given.dtype, given.config.get(BOUND_SCALE, 1.0)
+    made = carried(exactly(given.inputs[0][token]), first, rough=wider)
     made = made.to_format(dtype) if way.inner else made
     gate, up = (Emulated(*parts) for parts in zip(*(np.split(part, 2, axis=1) for part in made), strict=True))
     active = _activated(gate, activation)
@@ -98,7 +100,7 @@ def _one(x: Array, share: Emulated, first: Array, last: Array, dtype: str, activ
     inner = inner.to_format(dtype)
     if way.inside:
         inner = inner.times(share).roundoffs(1).to_format(dtype)
-    return carried(inner, last, rough=True)
+    return carried(inner, last, rough=wider)
 
 
 def _outputs(given: Given, chosen: Choice, activation: Activation, way: Rounding) -> Emulated:
@@ -109,10 +111,10 @@ def _outputs(given: Given, chosen: Choice, activation: Activation, way: Rounding
     for expert in np.unique(chosen.experts):
         token, nth = np.nonzero(chosen.experts == expert)
         share = Emulated(*(part[token, nth][:, None] for part in chosen.shares))
-        key = (int(expert), activation.name, way.inner, way.inside and share.value.tobytes(), token.tobytes())
+        wider = given.config.get(BOUND_SCALE, 1.0)
+        key = (int(expert), activation.name, way.inner, way.inside and share.value.tobytes(), token.tobytes(), wider)
         if key not in given.experts.made:
-            first, last = given.experts.matrices(int(expert))
-            given.experts.made[key] = _one(x[token], share, first, last, given.dtype, activation, way)
+            given.experts.made[key] = _one(given, token, share, given.experts.matrices(int(expert)), activation, way)
         for whole, part in zip(made, given.experts.made[key], strict=True):
             whole[token, nth] = part
     return made.to_format(given.dtype) if way.output else made
