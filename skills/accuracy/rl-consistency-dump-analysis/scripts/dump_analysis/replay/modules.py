@@ -30,8 +30,7 @@ from dump_analysis.tensors import Files
 from dump_analysis.wording import word
 
 Origin = Literal["recorded", "borrowed", "tied", "absent"]  # tied: the embedding's table, which is the head's weight in many models
-_NORMS = ("rms_norm", "layer_norm")
-_OF_LOGITS = ("soft_capped_linear", "scaled_linear")
+_NORMS, _OF_LOGITS = ("rms_norm", "layer_norm"), ("soft_capped_linear", "scaled_linear")
 
 Weighed = tuple[dict[str, Matrix], Origin, tuple[str, ...]]  # weights, where they come from, parameters that are not used
 
