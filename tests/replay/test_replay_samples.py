@@ -123,11 +123,22 @@ def test_a_norm_inside_a_linear_is_held_against_both_modules_of_the_other_side(s
 
 
 def test_what_no_formula_knows_is_not_convicted(sample: Callable[[str], Sample], tmp_path: Path) -> None:
-    """Experts: unknown, with what is missing."""
-    results = replayed(sample("qwen3_moe-megatron_tp1-sglang-clean"), tmp_path, proposed=True)
+    """Experts whose router the declared mapping does not name: unknown, with what is missing."""
+    results = replayed(sample("qwen3_moe-megatron_tp1-sglang-clean"), tmp_path)
     assert verdicts(results, "logic") == []
     assert verdicts(results, "unknown")
     assert all(module.would_decide for module in results.modules if module.verdict == "unknown")
+
+
+def test_experts_of_a_trainer_and_an_engine_follow(sample: Callable[[str], Sample], tmp_path: Path) -> None:
+    """One records shares of all experts and no logits, and its experts one by one; the other logits, and stacked experts."""
+    results = replayed(sample("qwen3_moe-megatron_tp1-sglang-clean"), tmp_path, proposed=True)
+    assert verdicts(results, "logic") == verdicts(results, "unknown") == []
+    made = next(module for module in results.modules if module.module == "layers.0.moe")
+    assert (made.verdict, made.train.unexplained, made.infer.unexplained) == ("rounding", 0, 0)
+    assert made.train.variant == "softmax_normalised+silu+weighted_inside+summed_stepwise"
+    assert made.infer.variant == "softmax_normalised+silu+experts_rounded+summed_once"
+    assert (made.train.config["top_k"].value, made.infer.config["top_k"].value) == (2, 2)
 
 
 def test_a_base_that_differs_is_found_where_angles_and_what_was_turned_tell_it(sample: Callable[[str], Sample], tmp_path: Path) -> None:

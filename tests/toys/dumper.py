@@ -43,7 +43,7 @@ def dump(request: dict[str, Any]) -> None:
     with torch.no_grad():
         if "architecture" in request:
             module = _ARCHITECTURES[request["side"]]
-            model = module.Model(shapes.ARCHITECTURES[request["architecture"]], request["fault"])
+            model = module.Model((shapes.ARCHITECTURES | shapes.MIXTURES)[request["architecture"]], request["fault"])
             prompt = arch_weights.prompt()
         else:
             arithmetic.store_in(getattr(torch, request["stored"]))

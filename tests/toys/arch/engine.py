@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from . import parts
+from .mixture import EngineMixture
 from .parts import ENDS, Embedding, Norm, Weights, activated, add, linear, norm_of, normed
 from .shapes import FAULTY_LAYER, HEADS, LAYERS, LOW_KEY, LOW_QUERY, SHARED, TOKENS, WIDTH, Architecture, Fault
 from .weights import weights
@@ -101,7 +102,7 @@ class Layer(nn.Module):
         self.input_norm, self.attn_post_norm, self.mlp_post_norm = (norm_of(made, stem, name) for name in ("input_norm", *ENDS))
         self.post_norm = norm_of(made, stem, "post_norm", forgets=self.forgets)
         self.attention = LatentAttention(made, stem) if architecture.latent else Attention(architecture, made, stem)
-        self.mlp = MLP(architecture, made, stem)
+        self.mlp = EngineMixture(architecture, made, stem) if architecture.experts else MLP(architecture, made, stem)
 
     def forward(self, positions: Tensor, hidden: Tensor, residual: Tensor | None) -> tuple[Tensor, Tensor] | Tensor:
         if not self.architecture.adds_in_norm:

@@ -19,7 +19,8 @@ class Architecture:
     ``gate_fused``: its gate and up in one matrix.  ``rotated``: columns of a head that are rotated, 0: positions are learned.
     ``norms``: where a block has them.  ``parallel``: attention and MLP read the same stream, through ``norms`` of their own or
     through one.  ``adds_in_norm``: the engine's norms add the stream first and return it too.  ``padded``: rows of zeros behind the
-    engine's embedding.
+    engine's embedding.  ``experts``: of a mixture, of which a token takes ``top_k`` with the shares that ``router`` computes, times
+    ``routed_scale``; ``exchanged``: two of them stand for each other.
     """
 
     groups: int = 2
@@ -41,6 +42,11 @@ class Architecture:
     tied: bool = False
     padded: int = 0
     adds_in_norm: bool = True
+    experts: int = 0
+    top_k: int = 2
+    router: Literal["softmax_normalised", "softmax_of_all", "sigmoid_normalised"] = "softmax_normalised"
+    routed_scale: float = 1.0
+    exchanged: bool = False
 
 
 def _plain(**options: object) -> Architecture:
@@ -62,4 +68,15 @@ ARCHITECTURES = {
     "end_norms": Architecture(norms="end", groups=HEADS, qk_norm=True, adds_in_norm=False),
     "multipliers": Architecture(embedding_multiplier=12.0, residual_multiplier=0.22, logits_divisor=8.0, tied=True, adds_in_norm=False),
     "part_rotated": Architecture(rotated=WIDTH // 2, fused="blocks", gate_fused=True),
+}
+
+# Mixtures of experts; a pair of two of them is faulty, and its two sides tell what each computes.
+MIXTURES = {
+    "mixture": Architecture(experts=6),
+    "mixture_of_three": Architecture(experts=6, top_k=3),
+    "mixture_not_normalised": Architecture(experts=6, router="softmax_of_all"),
+    "mixture_of_sigmoids": Architecture(experts=6, router="sigmoid_normalised"),
+    "mixture_scaled": Architecture(experts=6, routed_scale=2.5),
+    "mixture_scaled_twice": Architecture(experts=6, routed_scale=6.25),
+    "mixture_exchanged": Architecture(experts=6, exchanged=True),
 }

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from . import parts
+from .mixture import TrainerMixture
 from .parts import ENDS, Embedding, Linear, Norm, Weights, activated, add, linear, norm_of, normed
 from .shapes import FAULTY_LAYER, HEADS, LAYERS, LOW_KEY, TOKENS, WIDTH, Architecture, Fault
 from .weights import weights
@@ -97,7 +98,7 @@ class Layer(nn.Module):
             norm_of(made, stem, name) for name in ("input_norm", "post_norm", *ENDS)
         )
         self.attention = LatentAttention(made, stem) if architecture.latent else Attention(architecture, made, stem)
-        self.mlp = MLP(architecture, made, stem)
+        self.mlp = TrainerMixture(architecture, made, stem) if architecture.experts else MLP(architecture, made, stem)
         self.forgets = fault == "missing_residual" and layer == FAULTY_LAYER
 
     def forward(self, hidden: Tensor, positions: Tensor) -> Tensor:

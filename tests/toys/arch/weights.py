@@ -21,6 +21,11 @@ def weights(architecture: Architecture, fault: Fault | None) -> dict[str, Tensor
             made[f"layers.{layer}.{name}.weight"] = draw(rows, columns, deviation=columns**-0.5)
             if architecture.bias:
                 made[f"layers.{layer}.{name}.bias"] = draw(rows, deviation=0.2)
+        if architecture.experts:
+            count = architecture.experts
+            made[f"layers.{layer}.router.weight"] = draw(count, HIDDEN, deviation=HIDDEN**-0.5)
+            made[f"layers.{layer}.experts.gate_up"] = draw(count, 2 * MIDDLE, HIDDEN, deviation=HIDDEN**-0.5)
+            made[f"layers.{layer}.experts.down"] = draw(count, HIDDEN, MIDDLE, deviation=MIDDLE**-0.5)
         for name, size in _norms(architecture).items():
             made.update({f"layers.{layer}.{name}.{kind}": value for kind, value in _gain(architecture, draw, size).items()})
     made.update({f"final_norm.{kind}": value for kind, value in _gain(architecture, draw, HIDDEN).items()})

@@ -25,6 +25,7 @@ from .words.report_lead import REPORT_LEAD
 from .words.report_sections import REPORT_SECTIONS
 from .words.reporting_source import REPORTING_SOURCE
 from .words.rounds import ROUNDS
+from .words.routing import ROUTING
 from .words.tokens import TOKENS
 from .words.weights import WEIGHTS
 
@@ -35,7 +36,7 @@ _LONGEST_LIST = 4  # a sentence shows so many items and says how many there are;
 TABLE: dict[str, tuple[str, str]] = {
     **CAUSES, **COMPARING, **CONCLUDING, **HYPOTHESES, **KERNELS, **LAYER_MAP, **MAPPING, **PROBING,
     **RANKS, **RECOMPUTING, **REPLAYING, **REPORTING_SOURCE, **REPORT_INPUTS, **REPORT_LABELS, **REPORT_LEAD, **REPORT_SECTIONS,
-    **ROUNDS, **TOKENS, **WEIGHTS,
+    **ROUNDS, **ROUTING, **TOKENS, **WEIGHTS,
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from .common import FileDigest, FindingSide, SideLabel, SideName, Worded
 Verdict = Literal["same", "rounding", "logic", "unknown"]
 Basis = Literal["variant", "bound", "noise_model"]
 Origin = Literal["recorded", "borrowed", "absent"]
-How = Literal["copy", "slice", "sum", "product", "rotary_attention", "altered", "unknown"]
+How = Literal["copy", "slice", "sum", "product", "rotary_attention", "routed_experts", "altered", "unknown"]
 
 
 class Span(msgspec.Struct, frozen=True):

@@ -26,6 +26,8 @@ _CAUSES = {
     "replay_qkv_read_in_groups": ("side", "groups"),
     "replay_qkv_read_in_blocks": ("side",),
     "replay_rows_shifted": ("side", "by"),
+    "replay_experts_exchanged": ("side", "experts"),
+    "replay_experts_shifted": ("side", "by"),
     "replay_fits_offsets": ("side",),
     "replay_fits_unchanged": ("side",),
     "replay_fits_without": ("side",),
@@ -47,8 +49,9 @@ _CAUSES = {
 }
 # What one cause does at several places; of all others nothing tells that it is one.
 _ANYWHERE = (
-    "replay_constants", "replay_constant_alone", "replay_functions", "replay_mistake", "replay_fits_offsets",
-    "replay_bias_alone", "replay_gain_twice", "replay_gain_never", "replay_qkv_read_in_groups", "replay_qkv_read_in_blocks",
+    "replay_constants", "replay_constant_alone", "replay_functions", "replay_mistake", "replay_fits_offsets", "replay_bias_alone",
+    "replay_gain_twice", "replay_gain_never", "replay_qkv_read_in_groups", "replay_qkv_read_in_blocks", "replay_experts_exchanged",
+    "replay_experts_shifted",
 )  # fmt: skip
 _ROUNDING_PARTS = 6  # evidence sentences of a finding
 
@@ -146,8 +149,13 @@ def _unknown_key(one: Seen) -> object:
 
 
 def _adds(one: Seen) -> bool:
-    """Whether the difference of two ways of rounding shows in the dumps at all."""
-    return one.result.status != "EXACT" and (one.module.local is None or one.module.local.unequal > 0)
+    """Whether the difference of two ways of rounding shows in the dumps at all, or decides near ties there."""
+    return one.result.status != "EXACT" and (one.module.local is None or one.module.local.unequal > 0 or bool(_flips(one)))
+
+
+def _flips(one: Seen) -> list[Worded]:
+    """Tokens that chose other experts at near ties."""
+    return [told for told in one.module.evidence if told.kind in ("replay_flips", "replay_flips_after")]
 
 
 # --- findings ---
@@ -208,6 +216,7 @@ def _rounding(group: Sequence[Seen], modules: dict[str, Modules]) -> Finding:
         )
         for one in group[:_ROUNDING_PARTS]
     ]  # fmt: skip
+    told += [each for one in group for each in _flips(one)]
     made = finding(
         [one.result for one in group], modules, character="rounding", side="both", cause=cause, evidence=told, confirmed_by="replay"
     )

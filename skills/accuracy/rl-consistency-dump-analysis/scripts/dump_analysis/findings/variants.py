@@ -41,6 +41,23 @@ _WORDED = {
     "flash_fast_exp": "variant_flash_fast_exp",
     "float32": "variant_float32",
     "probabilities_rounded": "variant_probabilities_rounded",
+    "softmax_normalised": "variant_softmax_normalised",
+    "softmax_of_all": "variant_softmax_of_all",
+    "sigmoid_normalised": "variant_sigmoid_normalised",
+    "sigmoid": "variant_sigmoid",
+    "experts_rounded": "variant_experts_rounded",
+    "experts_float32": "variant_experts_float32",
+    "output_float32": "variant_output_float32",
+    "shares_rounded": "variant_shares_rounded",
+    "products_rounded": "variant_products_rounded",
+    "weighted_inside": "variant_weighted_inside",
+    "shared_added": "variant_shared_added",
+    "shared_added_once": "variant_shared_added_once",
+    "summed_once": "variant_summed_once",
+    "summed_stepwise": "variant_summed_stepwise",
+    "logits_float32": "variant_logits_float32",
+    "logits_rounded": "variant_logits_rounded",
+    "greatest_logits": "variant_greatest_logits",
 }
 _FLASH = re.compile(r"flash_([0-9]+)")
 _PARTIALS = re.compile(r"partials_([0-9]+)_rounded")

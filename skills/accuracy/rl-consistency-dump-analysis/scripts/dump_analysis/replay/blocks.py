@@ -1,6 +1,7 @@
 """A module's record in parts that bound memory, and a small part that is spread evenly over it."""
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ _BLOCK = 1 << 16
 _INPUTS, _WEIGHTS, _SUMS = 1 << 23, 1 << 22, 1 << 21
 _MOST_TOKENS, _OUTPUTS = 2048, 1 << 24
 _SAMPLE, _SAMPLED_TOKENS, _SAMPLED_COLUMNS = 1 << 15, 64, 128
+_FEWEST_ROUTED, _SAMPLED_ROUTED = 4, 16  # tokens of a mixture of experts: each reads experts of its own
 
 
 class Block(NamedTuple):
@@ -58,6 +60,10 @@ def blocks(work: Work, formula: Formula, config: Mapping[str, float], grid: str)
         for part in heads.parts(work.output, work.inputs, work.weights, work.heads):
             yield Block(Given(part.inputs, part.weights, grid, dict(config)), part.recorded, part.token, part.column)
         return
+    if work.experts is not None:
+        for start, stop in spans(work.output.rows, work.experts.tokens_at_once()):
+            yield of_tokens(work, np.arange(start, stop), grid, config)
+        return
     weight = work.weights.get("weight")
     if formula.by_weight_rows and weight is not None:
         yield from _by_weight_rows(work, formula, config, grid)
@@ -67,6 +73,12 @@ def blocks(work: Work, formula: Formula, config: Mapping[str, float], grid: str)
         yield Block(_of_tokens(work, formula, inputs, config, grid), work.output.stored(start, stop), start, 0)
 
 
+def of_tokens(work: Work, picked: Array, grid: str, config: Mapping[str, float] = MappingProxyType({})) -> Block:
+    assert work.experts is not None
+    inputs = tuple(_rows_of(made, picked) for made in work.inputs)
+    return Block(Given(inputs, {}, grid, dict(config), work.experts.loaded()), _rows_of(work.output, picked), int(picked[0]), 0)
+
+
 def _by_weight_rows(work: Work, formula: Formula, config: Mapping[str, float], grid: str) -> Iterator[Block]:
     length = work.weights["weight"].columns
     most = min(_MOST_TOKENS, max(1, _INPUTS // length), max(1, _OUTPUTS // work.output.columns))
@@ -74,15 +86,15 @@ def _by_weight_rows(work: Work, formula: Formula, config: Mapping[str, float], g
         inputs = tuple(made.stored(start, stop) for made in work.inputs)
         recorded = work.output.stored(start, stop)
         for low, high in spans(work.output.columns, max(1, min(_WEIGHTS // length, _SUMS // (stop - start)))):
-            weights = {name: _weight_rows(made, low, high, name in formula.whole) for name, made in work.weights.items()}
+            weights = {name: _weight_rows(name, made, low, high, name in formula.whole) for name, made in work.weights.items()}
             yield Block(Given(inputs, weights, grid, dict(config)), recorded[:, low:high], start, low)
 
 
-def _weight_rows(made: Matrix, low: int, high: int, whole: bool) -> Array:
-    """Rows of a matrix; of a vector, which is one row, its elements, or all of them."""
+def _weight_rows(name: str, made: Matrix, low: int, high: int, whole: bool) -> Array:
+    """Rows of a matrix, which may be one; of a vector, which is one row, its elements, or all of them."""
     if whole:
         return made.stored(0, 1)[0]
-    return made.stored(low, high) if made.rows > 1 else made.stored(0, 1)[0, low:high]
+    return made.stored(low, high) if name == "weight" or made.rows > 1 else made.stored(0, 1)[0, low:high]
 
 
 def _of_tokens(work: Work, formula: Formula, inputs: tuple[Array, ...], config: Mapping[str, float], grid: str) -> Given:
@@ -116,6 +128,8 @@ def sample(work: Work, formula: Formula, grid: str, tokens: Array | None = None)
     if work.heads is not None:
         return next(blocks(work, formula, {}, grid))
     among = np.arange(work.output.rows) if tokens is None else tokens
+    if work.experts is not None:
+        return of_tokens(work, _spread(among, max(_FEWEST_ROUTED, min(_SAMPLED_ROUTED, _SAMPLE // (4 * work.output.columns)))), grid)
     weight = work.weights.get("weight")
     if not formula.by_weight_rows or weight is None:
         picked = _spread(among, max(4, _SAMPLE // _widest(work)))
@@ -123,7 +137,9 @@ def sample(work: Work, formula: Formula, grid: str, tokens: Array | None = None)
         return Block(_of_tokens(work, formula, inputs, {}, grid), _rows_of(work.output, picked), 0, 0)
     picked, columns = _spread(among, _SAMPLED_TOKENS), _spread(np.arange(work.output.columns), _SAMPLED_COLUMNS)
     weights = {
-        name: _rows_of(made, columns) if made.rows > 1 else made.stored(0, 1)[0][slice(None) if name in formula.whole else columns]
+        name: _rows_of(made, columns)
+        if name == "weight" or made.rows > 1
+        else made.stored(0, 1)[0][slice(None) if name in formula.whole else columns]
         for name, made in work.weights.items()
     }
     inputs = tuple(_rows_of(made, picked) for made in work.inputs)
@@ -137,6 +153,6 @@ def _spread(among: Array, count: int) -> Array:
 
 
 def _rows_of(made: Matrix, picked: Array) -> Array:
-    if len(picked) == made.rows:
-        return made.stored(0, made.rows)
+    if len(picked) and picked[-1] - picked[0] == len(picked) - 1:
+        return made.stored(int(picked[0]), int(picked[-1]) + 1)
     return np.concatenate([made.stored(int(at), int(at) + 1) for at in picked])

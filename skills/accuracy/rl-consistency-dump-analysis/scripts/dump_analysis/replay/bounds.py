@@ -28,6 +28,12 @@ def sum_of_products(left: Array, right: Array, sums: Array) -> Array:
     return error_of_sums(left.shape[1], sums, _squares(left, right))
 
 
+def rough_sum_of_products(left: Array, right: Array, sums: Array) -> Array:
+    """The same or more: the sum of squared products is at most the product of the squared 4-norms of the rows (Cauchy and Schwarz)."""
+    squares = [np.sqrt(np.einsum("ij,ij->i", part, part)) for part in (left * left, right * right)]
+    return error_of_sums(left.shape[1], sums, squares[0][:, None] * squares[1])
+
+
 def error_of_sums(count: int, sums: Array, squares: Array) -> Array:
     """The same bound of sums of ``count`` terms from the sums of their squares."""
     found: Array = _SUM_DEVIATIONS * FLOAT32_ROUNDOFF * np.sqrt(count * (sums * sums + squares))

@@ -151,7 +151,7 @@ def _judged(members: Sequence[_Member], stated: Mapping[str, float], *, known: b
     failing = [member for member in members if not member.one.best.explains]
     left = {member.at: _left(member) for member in failing if len(_others(member, members)) >= _FEWEST - 1}
     narrow = _is_known(members)  # then a bound that is too narrow for some modules is all that may be behind it
-    failing = [one for one in failing if one.at in left and not (narrow and (left[one.at].scale > GROSS or _in_a_line(one.one)))]
+    failing = [one for one in failing if one.at in left and not (narrow and _is_no_kernel(one.one, left[one.at]))]
     found = []
     for member in failing:
         others = _others(member, members)
@@ -164,6 +164,11 @@ def _judged(members: Sequence[_Member], stated: Mapping[str, float], *, known: b
         return found
     # One kernel, one answer: a module of too few elements to tell follows no more than the others.
     return [(member.at, member.one._replace(kernel=one.kernel)) for member, (_, one) in zip(failing, found, strict=True)]
+
+
+def _is_no_kernel(one: Replayed, left: Left) -> bool:
+    """Whether what is left is far beyond the bound, or all in one line."""
+    return left.scale > GROSS or _in_a_line(one)
 
 
 def _in_a_line(one: Replayed) -> bool:

@@ -21,6 +21,7 @@ Made = Mapping[tuple[str, str], Replayed | Unreplayed]  # (boundary, side) -> wh
 Stated = Mapping[str, Mapping[str, float]]  # side -> constants by name
 _ATTENTION = ".attn_core.out"
 _BY_OPERATOR: dict[str, How] = {"residual_add": "sum", "gated_activation": "product", "activation": "product", "embedding": "product"}
+_BY_OPERATOR |= {"routed_experts": "routed_experts", "weighted_experts": "routed_experts"}
 # How a change is told that has no one factor.
 _TOLD = {
     "gain": "replay_altered_gains", "moved": "replay_altered_moved", "lost": "replay_altered_lost", "other": "replay_altered_other",

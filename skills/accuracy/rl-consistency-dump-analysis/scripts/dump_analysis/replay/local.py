@@ -59,7 +59,9 @@ def _written(sums: _Sums) -> Local:
 
 def _sums(known: Replayed, other: Replayed, *, mirrored: bool) -> _Sums | None:
     """``mirrored``: the known side is infer, so that what is computed on the other's inputs stands for infer's record there."""
-    mixed = other.work._replace(weights=known.work.weights, inputs=_inputs(known, other))
+    mixed = other.work._replace(weights=known.work.weights, experts=known.work.experts, inputs=_inputs(known, other))
+    if known.work.operators != other.work.operators and known.work.experts is not None:
+        return None  # one's sum follows from logits, the other's from shares
     if _roles(known) != _roles(other) or _size(known.work) != _size(other.work):
         return None
     trial, grid = known.best.trial, ulps.coarser((known.grid, other.grid)) or known.grid

@@ -6,6 +6,7 @@ activation times up) from the boundaries before it. Nothing is judged from names
 
 import contextlib
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -14,11 +15,12 @@ from msprobe_files.operands import Op, Operand
 from msprobe_files.units import Record, Unit
 
 from dump_analysis import floats
-from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping, Tokens
+from dump_analysis.artefacts.semantic_mapping import MissingRow, Row, SemanticMapping, Tokens
 from dump_analysis.boundaries import INPUTS, is_weight
 from dump_analysis.floats import Array
 from dump_analysis.mapping.recorded.cuts import with_ops
 from dump_analysis.replay import places
+from dump_analysis.replay.experts import RoutedExperts
 from dump_analysis.replay.flat_holes import bias_behind, cut_out, weight_in_hole
 from dump_analysis.replay.heads import Heads
 from dump_analysis.replay.own_weights import BIAS, HANDED_BIAS, WEIGHT, elements, layout_of, own_weights, parameters
@@ -28,9 +30,7 @@ from dump_analysis.tensors import Files
 from dump_analysis.wording import word
 
 Origin = Literal["recorded", "borrowed", "tied", "absent"]  # tied: the embedding's table, which is the head's weight in many models
-_NORMS = ("rms_norm", "layer_norm")
-_OF_LOGITS = ("soft_capped_linear", "scaled_linear")
-
+_NORMS, _OF_LOGITS = ("rms_norm", "layer_norm"), ("soft_capped_linear", "scaled_linear")
 
 Weighed = tuple[dict[str, Matrix], Origin, tuple[str, ...]]  # weights, where they come from, parameters that are not used
 
@@ -52,11 +52,12 @@ class Work(NamedTuple):
     inputs_are: str
     guessed: bool = False
     heads: Heads | None = None
+    experts: RoutedExperts | None = None
 
 
 class Pair(NamedTuple):
     """Both sides of a mapping, its rows by boundary, the names of its weights (recorded or not), and which of each side's rows are
-    which sequence's. ``has_weights``: whether a parameter of anything was recorded."""
+    which sequence's. ``has_weights``: whether a parameter of anything was recorded; ``gaps``: what one side alone may have, by boundary."""
 
     train: Side
     infer: Side
@@ -64,6 +65,7 @@ class Pair(NamedTuple):
     weights: frozenset[str] = frozenset()
     tokens: Tokens | None = None
     has_weights: bool = True
+    gaps: Mapping[str, MissingRow] = MappingProxyType({})
 
     def side(self, label: str) -> Side:
         return self.train if label == "train" else self.infer
@@ -74,8 +76,8 @@ def pair_of(mapping: SemanticMapping, train: Side, infer: Side) -> Pair:
     rows = {row.boundary: row for row in [*mapping.boundaries, *mapping.weights]}
     known = [*(row.boundary for row in mapping.weights), *(row.boundary for row in mapping.evidence_missing)]
     weights = frozenset(boundary for boundary in known if is_weight(boundary))
-    units = [*train.units, *infer.units]
-    return Pair(train, infer, rows, weights, mapping.tokens, any(parameters(own) for unit in units for own in unit.entries.values()))
+    has_weights = any(parameters(own) for unit in [*train.units, *infer.units] for own in unit.entries.values())
+    return Pair(train, infer, rows, weights, mapping.tokens, has_weights, {gap.boundary: gap for gap in mapping.evidence_missing})
 
 
 def rows_of(mapping: SemanticMapping) -> list[Row]:
@@ -119,7 +121,8 @@ def _between(files: Files, pair: Pair, row: Row, label: str, before: places.Sour
     side = pair.side(label)
     output = value_of(files, side, _operand(row, label))
     inputs = tuple(value_of(files, side, _operand(pair.rows[name], label)) for name in before.boundaries)
-    if any((made.rows, made.columns) != (output.rows, output.columns) for made in inputs):
+    width = output.columns * (2 if before.boundaries[0].endswith(places.FUSED) else 1)
+    if any((made.rows, made.columns) != (output.rows, width) for made in inputs):
         raise CannotReplay(word("replay_other_rows", side=side.label, module=places.module_of(row.boundary)))
     unit = place_of(side, _operand(row, label).sources[0]).unit
     entry = entry_of(row, label) or output.name

@@ -49,6 +49,7 @@ class Replayed(NamedTuple):
     ``noise``: what is left of an operator whose kernels are many, against the noise of rounding. ``shift``: of the rows of a head from
     which logits follow that nothing else explains. ``read_in``: groups in which q, k and v were read, 0: three blocks, though their
     rows lie otherwise. ``kernel``: how it errs beside others of its kind, where no variant explains it.
+    ``experts_taken``: by number of an expert whose matrices stand for it, where a side mistakes them.
     """
 
     work: Work
@@ -63,6 +64,7 @@ class Replayed(NamedTuple):
     shift: Shift | None = None
     read_in: int | None = None
     kernel: Kernel | None = None
+    experts_taken: tuple[int, ...] | None = None
 
     @property
     def explained(self) -> bool:

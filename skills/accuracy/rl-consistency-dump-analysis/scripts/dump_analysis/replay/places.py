@@ -6,7 +6,8 @@ from typing import NamedTuple
 from dump_analysis.boundaries import layer_of
 
 EMBEDDING, LOGITS = "embedding.out", "logits"
-_MADE_BY = {LOGITS: "lm_head", "router.logits": "router"}
+_ROUTED = ".router.logits"
+FUSED = ".gate_up.out"  # of one expert: gate and up side by side
 # What is added to the residual stream, the last step of it first.
 _ATTENTION = ("attn_post_norm.out", "o_proj.out")
 _FEED_FORWARD = ("mlp_post_norm.out", "moe.out", "down.out")
@@ -21,9 +22,9 @@ class Sources(NamedTuple):
 
 def module_of(boundary: str) -> str:
     """The module's name: that of its weights without what they are."""
-    stem = boundary.removesuffix(".out")
-    head, dot, last = stem.rpartition(".")
-    return f"{head}{dot}{_MADE_BY.get(last, last)}"
+    if boundary == LOGITS:
+        return "lm_head"
+    return boundary.removesuffix(".logits") if boundary.endswith(_ROUTED) else boundary.removesuffix(".out")
 
 
 def is_between(boundary: str) -> bool:
@@ -42,9 +43,14 @@ def sources_of(boundary: str, known: Collection[str]) -> Sources | None:
     if layer is None:
         return None
     here, place = f"layers.{layer}.", boundary.partition(".")[2].partition(".")[2]
-    if place == "act_mul.out":
-        gated = _all_known("gated_activation", (f"{here}gate.out", f"{here}up.out"), known)
-        return gated or _all_known("activation", (f"{here}up.out",), known)
+    if place in ("act_mul.out", "shared_expert.act_mul.out"):
+        stem = here + place.removesuffix("act_mul.out")
+        gated = _all_known("gated_activation", (f"{stem}gate.out", f"{stem}up.out"), known)
+        return gated or _all_known("activation", (f"{stem}up.out",), known)
+    if place.startswith("experts.") and place.endswith(".act_mul.out"):
+        stem = here + place.removesuffix("act_mul.out")
+        fused = _all_known("gated_activation", (f"{stem.removesuffix('.')}{FUSED}",), known)
+        return fused or _all_known("gated_activation", (f"{stem}gate.out", f"{stem}up.out"), known)
     if place not in ("resid_attn", "resid_mlp"):
         return None
     stream = EMBEDDING if layer == 0 else f"layers.{layer - 1}.resid_mlp"

@@ -3,6 +3,7 @@
 from dump_analysis.artefacts.common import Worded
 from dump_analysis.replay.noise import GROSS
 from dump_analysis.replay.one_side import Replayed
+from dump_analysis.replay.routed_told import experts_hit
 from dump_analysis.replay.usual import Norms
 from dump_analysis.wording import word
 
@@ -54,6 +55,8 @@ def told(label: str, one: Replayed) -> tuple[Worded, ...]:
     if one.read_in is not None:
         kind = "replay_qkv_read_in_groups" if one.read_in else "replay_qkv_read_in_blocks"
         return (word(kind, side=label, groups=one.read_in, of=best.of),)
+    if one.experts_taken is not None:
+        return (_experts_told(label, one.experts_taken, best.of),)
     if best.explains and one.work.origin == "tied":
         return (word("replay_head_tied", side=label, of=best.of),)
     if best.explains:
@@ -64,7 +67,15 @@ def told(label: str, one: Replayed) -> tuple[Worded, ...]:
         "replay_unexplained", side=label, unexplained=best.outside, of=best.of, operator=best.trial.formula.operator,
         variant=best.trial.variant.name,
     )  # fmt: skip
-    return first, *_beside_others(label, one), *_only_in(label, one)
+    return first, *_beside_others(label, one), *_only_in(label, one), *experts_hit(label, one)
+
+
+def _experts_told(label: str, taken: tuple[int, ...], of: int) -> Worded:
+    """Which experts stand for which: two exchanged, or all counted from another one on."""
+    moved = [at for at, expert in enumerate(taken) if at != expert]
+    if len(moved) == 2:
+        return word("replay_experts_exchanged", side=label, experts=moved, of=of)
+    return word("replay_experts_shifted", side=label, by=taken[0], of=of)
 
 
 def _only_in(label: str, one: Replayed) -> tuple[Worded, ...]:
@@ -85,6 +96,8 @@ def _beside_others(label: str, one: Replayed) -> tuple[Worded, ...]:
         return ()
     operator = one.best.trial.formula.operator
     scale, usual, gain = (float(f"{value:.3g}") for value in (one.kernel.scale, one.kernel.usual, one.kernel.gain - 1))
+    if one.work.experts is not None and not one.kernel.stands_out:
+        return (word("replay_experts_wider", side=label, scale=scale),) if scale > 1 else ()
     if one.noise is not None:
         if not one.kernel.stands_out:
             return ()

@@ -14,6 +14,7 @@ from dump_analysis.artefacts.replay_results import Verdict
 from dump_analysis.replay import conventions, unexplained
 from dump_analysis.replay.formulas.rotary import FREQUENCY, THETA
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed
+from dump_analysis.replay.routed_told import contradicted, function_told
 from dump_analysis.replay.search import rounded_to_usual
 from dump_analysis.replay.stated import FUNCTION
 from dump_analysis.replay.usual import Norms
@@ -223,6 +224,8 @@ def _side_that_its_table_bears_out(both: _Both) -> SideName | None:
 def _other_function(one: Replayed, norms: Norms, label: str) -> Worded | None:
     """Why a module computes the wrong function: another is stated, or most modules of its operator on its side compute another."""
     operator, own = conventions.function_of(one)
+    if (told := contradicted(one, norms.stated, label)) is not None:
+        return told
     stated = [name.removeprefix(FUNCTION) for name in norms.stated if name.startswith(FUNCTION) and operator in _ACTIVATIONS]
     if stated and own not in stated:
         return word("replay_function_stated", side=label, name=stated[0])
@@ -230,8 +233,8 @@ def _other_function(one: Replayed, norms: Norms, label: str) -> Worded | None:
     return word("replay_function_elsewhere", side=label) if not stated and usual is not None and usual != own else None
 
 
-def _function_told(one: Replayed, variant: str) -> str:
-    return f"{one.best.trial.formula.operator} {variant}"
+def _function_told(one: Replayed, variant: str) -> Worded | str:
+    return function_told(one) or f"{one.best.trial.formula.operator} {variant}"
 
 
 def _noise(label: str, one: Replayed) -> Worded:

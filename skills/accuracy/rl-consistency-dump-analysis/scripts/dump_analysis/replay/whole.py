@@ -13,11 +13,22 @@ from dump_analysis.artefacts.replay_results import Basis, Calibration, ConfigVal
 from dump_analysis.artefacts.semantic_mapping import Row, SemanticMapping
 from dump_analysis.boundaries import layer_of, place_of
 from dump_analysis.pairs import keep_freed_memory
-from dump_analysis.replay import attention_work, calibration, conventions, norm_chain, places, search, verdict, weights_compared
+from dump_analysis.replay import (
+    attention_work,
+    calibration,
+    conventions,
+    norm_chain,
+    places,
+    routed_work,
+    search,
+    verdict,
+    weights_compared,
+)
 from dump_analysis.replay.assembled import Whole, whole_pair
 from dump_analysis.replay.attention_side import replay_attentions, values_of
 from dump_analysis.replay.between import inputs_of, with_inputs
 from dump_analysis.replay.edges import Stated
+from dump_analysis.replay.emulate import FORMATS
 from dump_analysis.replay.formulas.rotary import THETA
 from dump_analysis.replay.local import local_of
 from dump_analysis.replay.log_prob_work import log_prob_work
@@ -25,6 +36,8 @@ from dump_analysis.replay.modules import Pair, entry_of, pair_of, rows_of, work_
 from dump_analysis.replay.naming import named
 from dump_analysis.replay.one_side import Constant, Replayed, Unreplayed, replay
 from dump_analysis.replay.recorded import CannotReplay
+from dump_analysis.replay.routed_side import replay_routing
+from dump_analysis.replay.routed_told import flips, flips_told
 from dump_analysis.replay.tied_head import or_tied
 from dump_analysis.replay.usual import norms_of
 from dump_analysis.replay.verdict import Weight
@@ -82,10 +95,10 @@ def replay_pair(
         own = [_weight_of(each) for each in weights if (each.unequal or each.stores_one_more) and each.result.name in names]
         single = layer_of(one.row.boundary) is None
         judged = verdict.judge(one.sides["train"], one.sides["infer"], own, norms, single=single)
-        modules.append(_module(one, judged, whole.recorded, attention_work.span_of(one.row, pair)))
+        modules.append(_module(one, judged, whole.recorded, attention_work.span_of(one.row, pair) or routed_work.span_of(one.row, pair)))
         one.files.close()
     calibration = {label: _calibration([one.sides[label] for one in found]) for label in _SIDES}
-    modules = _without_behind_bias(modules)
+    modules = flips_told(_without_behind_bias(modules))
     return Replay(with_inputs(modules, inputs), [one.result for one in weights], calibration, inputs.edges.edges, inputs.untraced)
 
 
@@ -125,6 +138,8 @@ def _both_sides(whole: Whole, pair: Pair, row: Row, stated: Stated, before: Stat
         return _Pair(row, {label: Unreplayed(entry_of(row, label), why) for label in _SIDES}, files)
     if attention_work.is_attention(said):
         return _Pair(said, replay_attentions(files, pair, said, stated, before), files)
+    if routed_work.is_routed(said):
+        return _Pair(said, replay_routing(files, pair, said, stated), files)
     return _Pair(said, {label: _one_side(files, pair, said, label, stated.get(label, {})) for label in _SIDES}, files)
 
 
@@ -134,7 +149,7 @@ def _weights_of(pair: Pair, row: Row, both: Mapping[str, Replayed | Unreplayed])
     train, infer = both["train"], both["infer"]
     known = [one for one in (train, infer) if isinstance(one, Replayed)]
     inside = set[str]().union(*(norm_chain.weights_inside(pair, one.work) for one in known))
-    names = {f"{stem}.weight", f"{stem}.bias", *inside}
+    names = {f"{stem}.weight", f"{stem}.bias", *inside, *routed_work.weights_of(pair, row)}
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and conventions.gains_agree(train, infer) is not None:
         names -= inside or {f"{stem}.weight"}
     return names
@@ -156,20 +171,25 @@ def _module(one: _Pair, judged: verdict.Judged, recorded: Mapping[str, Mapping[s
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and train.explained and infer.explained:
         names["train"], names["infer"] = conventions.chosen(train, infer)
     operator = next((side.best.trial.formula.operator for side in one.sides.values() if isinstance(side, Replayed)), None)
-    added = None
+    added, evidence = None, list(judged.evidence)
     if isinstance(train, Replayed) and isinstance(infer, Replayed) and judged.verdict in ("rounding", "logic"):
         added = local_of(train, infer)
+    flipped = flips(train, infer) if isinstance(train, Replayed) and isinstance(infer, Replayed) else None
+    if flipped is not None:
+        evidence.append(flipped)
+    if judged.verdict == "logic":
+        evidence += _named(one)
     return ModuleReplay(
         places.module_of(one.row.boundary), span, operator, judged.verdict,
         _written(train, names["train"], recorded.get("train", {})), _written(infer, names["infer"], recorded.get("infer", {})),
-        None, [*judged.evidence, *(_named(one) if judged.verdict == "logic" else ())], list(judged.would_decide), judged.side, added,
+        None, evidence, list(judged.would_decide), judged.side, added,
     )  # fmt: skip
 
 
 def _named(one: _Pair) -> Iterator[Worded]:
     """What would make the records follow that nothing explains, where there is such a thing."""
     for label, side in one.sides.items():
-        if isinstance(side, Replayed) and side.where is not None:
+        if isinstance(side, Replayed) and side.where is not None and side.work.output.dtype in FORMATS:
             told = named(side.work, side.best.trial, side.grid, side.where, label)
             if told is not None:
                 yield told

@@ -4,6 +4,7 @@ from dump_analysis.replay.formulas import (
     activation,
     attention,
     embedding,
+    expert_choice,
     gated_activation,
     layer_norm,
     linear,
@@ -15,6 +16,8 @@ from dump_analysis.replay.formulas import (
     rotary,
     rotary_attention,
     rotary_table,
+    routed_experts,
+    router_shares,
     scaled_linear,
     soft_capped_linear,
 )
@@ -26,6 +29,7 @@ _MODULES = (
     activation,
     attention,
     embedding,
+    expert_choice,
     gated_activation,
     layer_norm,
     linear,
@@ -37,9 +41,11 @@ _MODULES = (
     rotary,
     rotary_attention,
     rotary_table,
+    routed_experts,
+    router_shares,
     scaled_linear,
     soft_capped_linear,
 )
 FORMULAS: dict[str, Formula] = {module.FORMULA.operator: module.FORMULA for module in _MODULES} | {
-    rotary_table.ANGLES.operator: rotary_table.ANGLES
+    formula.operator: formula for formula in (rotary_table.ANGLES, routed_experts.AS_RECORDED)
 }

@@ -3,12 +3,14 @@
 import numpy as np
 
 from dump_analysis.floats import Array
-from dump_analysis.replay.bounds import sum_of_products
+from dump_analysis.replay.bounds import rough_sum_of_products, sum_of_products
 from dump_analysis.replay.emulate import Emulated, exactly
 
 
-def carried(x: Emulated, weight: Emulated | Array) -> Emulated:
+def carried(x: Emulated, weight: Emulated | Array, *, rough: float = 0.0) -> Emulated:
     """x [T, K] @ weight [N, K] transposed in float32: [T, N]. Bound: `bounds.sum_of_products`, and the intervals of both.
+
+    ``rough``: so many times that of the 4-norms of the rows, which is no smaller and needs no second product; 0: not that.
 
     What lies in an interval lies about its middle, so that a product lies about that of the middles, at most half the width times |w| away.
     """
@@ -21,7 +23,8 @@ def carried(x: Emulated, weight: Emulated | Array) -> Emulated:
         if len(columns):
             moved, reach = _moved(open_one, half, columns, np.maximum(np.abs(other.low), np.abs(other.high)), other.value)
             made = _about(made, moved.T if turned else moved, reach.T if turned else reach)
-    return made.widened(sum_of_products(x.value, rows.value, sums))
+    reach = rough * rough_sum_of_products(x.value, rows.value, sums) if rough else sum_of_products(x.value, rows.value, sums)
+    return made.widened(reach)
 
 
 def _moved(one: Emulated, half: Array, columns: Array, largest: Array, other: Array) -> tuple[Array, Array]:

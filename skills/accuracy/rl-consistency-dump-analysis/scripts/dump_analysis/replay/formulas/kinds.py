@@ -5,24 +5,36 @@ Every array is float64 and holds numbers exactly as they were recorded; a number
 """
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dump_analysis.floats import Array
 from dump_analysis.replay.emulate import Emulated
 
-__all__ = ["Emulated", "Formula", "Given", "Variant", "always"]
+__all__ = ["Emulated", "Experts", "Formula", "Given", "Variant", "always"]
+
+
+class Experts(NamedTuple):
+    """The experts of a mixture: ``matrices`` gives those of one by its number, gate over up [2 I, H] and down [H, I], float64.
+
+    ``made``: what was made of them on this part of a module, so that variants that run an expert alike run it once.
+    """
+
+    matrices: Callable[[int], tuple[Array, Array]]
+    made: dict[Any, Emulated]
 
 
 class Given(NamedTuple):
     """Inputs [tokens, columns], weights by parameter name, the dtype of the output, and constants by name (nominal values).
 
-    ``config`` lacks what nobody knows; a formula's ``config`` says what it needs, and the caller searches for it.
+    ``config`` lacks what nobody knows; a formula's ``config`` says what it needs, and the caller searches for it. ``experts``: those of a
+    mixture, whose matrices are read one by one.
     """
 
     inputs: tuple[Array, ...]
     weights: dict[str, Array]
     dtype: str
     config: dict[str, float]
+    experts: Experts | None = None
 
 
 def always(_given: Given) -> bool:

@@ -29,6 +29,8 @@ _CLASSES: dict[str, RootCause] = {
     "replay_fits_columns": "Op path",
     "replay_fits_tokens": "Op path",
     "replay_rows_shifted": "Op path",
+    "replay_experts_exchanged": "Weight sync",
+    "replay_experts_shifted": "Weight sync",
     "replay_qkv_read_in_groups": "Op path",
     "replay_qkv_read_in_blocks": "Op path",
     "replay_fits_offsets": "Weight sync",
