@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from collection.loading import Loading
-from running import run_collection, run_command
+from collection.warm import Ran, Warm
+from running import COLLECTION, SCRIPTS
 from toys.pairs import Toys
 from toys.switches import Switches
 
@@ -16,10 +17,20 @@ ALL = ("weights", "inputs", "config")
 On = tuple[tuple[str, int], ...]
 
 
-class Analysed(NamedTuple):
-    """A pair of toys and the folder of its analysis. ``process``: what runs a side again."""
+class Machine(NamedTuple):
+    """The two processes that everything is forked from: one runs toys, one commands."""
 
-    process: Loading
+    toys: Loading
+    commands: Warm
+
+    def run(self, script: Path, *arguments: str | Path) -> Ran:
+        return self.commands.run([str(script), *map(str, arguments)], environment={}, cwd=script.parent)
+
+
+class Analysed(NamedTuple):
+    """A pair of toys and the folder of its analysis."""
+
+    machine: Machine
     train: Path
     infer: Path
     on: dict[str, On]
@@ -34,7 +45,7 @@ class Analysed(NamedTuple):
 
     def plan(self, *more: str) -> int | None:
         """Plan the next round; its number, None where none adds anything."""
-        ran = run_command("make_stub_instruction.py", *self.pair, "--despite", *ALL, *more)
+        ran = self.machine.run(SCRIPTS / "make_stub_instruction.py", *self.pair, "--despite", *ALL, *more)
         assert ran.returncode == 0, ran.stderr
         rounds = self.read("round_plan.json")["rounds"]
         return rounds[0]["round"] if rounds else None
@@ -48,31 +59,31 @@ class Analysed(NamedTuple):
             "--instruction", folder / "stub_instruction.json", "--source-dump", dumps[made["source_side"]],
             "--target-dump", dumps[target], "--output-dir", folder, "--workdir", self.workdir,
         )  # fmt: skip
-        ran = run_collection("apply_stub_instruction.py", *arguments)
+        ran = self.machine.run(COLLECTION / "apply_stub_instruction.py", *arguments)
         assert ran.returncode == 0, ran.stderr
-        self.process.run(target, folder / "msprobe_load.json", forwards=forwards, on=self.on[target] if on is None else on)
-        run_collection("apply_stub_instruction.py", *arguments, "--verify", folder / "dump")
+        self.machine.toys.run(target, folder / "msprobe_load.json", forwards=forwards, on=self.on[target] if on is None else on)
+        self.machine.run(COLLECTION / "apply_stub_instruction.py", *arguments, "--verify", folder / "dump")
         return folder / "dump"
 
     def judge(self, number: int, *more: str | Path) -> Any:
         """The exit code of the judgement with --exit-code, and the result."""
-        ran = run_command("judge_round.py", *self.pair, "--round", str(number), "--exit-code", *more)
+        ran = self.machine.run(SCRIPTS / "judge_round.py", *self.pair, "--round", str(number), "--exit-code", *more)
         assert ran.returncode in (0, 1, 3), ran.stderr
         return ran.returncode, self.read(f"round{number}/round_result.json")
 
     def conclude(self) -> Any:
-        ran = run_command("conclude.py", "--workdir", self.workdir)
+        ran = self.machine.run(SCRIPTS / "conclude.py", "--workdir", self.workdir)
         assert ran.returncode == 0, ran.stderr
         return self.read("conclusion.json")
 
 
-def analyse(process: Loading, toys: Toys, folder: Path, train: On = (), infer: On = (), *, replay: bool = True) -> Analysed:
+def analyse(machine: Machine, toys: Toys, folder: Path, train: On = (), infer: On = (), *, replay: bool = True) -> Analysed:
     """A pair with what is switched on each side, diagnosed; without replay nothing but what was compared is known."""
     on: dict[str, On] = {"train": train, "infer": infer}
     dumps = toys.side("train", Switches(train)), toys.side("infer", Switches(infer))
-    ran = run_command("diagnose.py", "--train", dumps[0], "--infer", dumps[1], "--output-dir", folder)
+    ran = machine.run(SCRIPTS / "diagnose.py", "--train", dumps[0], "--infer", dumps[1], "--output-dir", folder)
     assert ran.returncode == 0, ran.stderr
-    found = Analysed(process, *dumps, on, folder)
+    found = Analysed(machine, *dumps, on, folder)
     if not replay:
         (folder / "replay_results.json").unlink()
         found.conclude()

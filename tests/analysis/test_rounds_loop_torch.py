@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 from collection.loading import Loading
-from round_runs import Analysed, analyse, copy_of, differing
+from collection.warm import Warm
+from round_runs import Analysed, Machine, analyse, copy_of, differing
 from toys.pairs import Toys
 
 FAULTS = (("one_channel", 0), ("attention_scale", 1))
@@ -19,15 +20,16 @@ SEEN = {"layers.0.o_proj.out", "layers.1.attn_core.out"}
 
 
 @pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loading]:
-    with Loading(tmp_path_factory.mktemp("loading")) as running:
-        yield running
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    root = tmp_path_factory.mktemp("machine")
+    with Loading(root) as toys, Warm(root) as commands:
+        yield Machine(toys, commands)
 
 
 @pytest.fixture(scope="module")
-def forced(process: Loading, toys: Toys, tmp_path_factory: pytest.TempPathFactory) -> tuple[Analysed, tuple[int, Any]]:
+def forced(machine: Machine, toys: Toys, tmp_path_factory: pytest.TempPathFactory) -> tuple[Analysed, tuple[int, Any]]:
     """Two faults in the engine, replay known, one forced round into the engine, judged."""
-    found = analyse(process, toys, tmp_path_factory.mktemp("forced"), infer=FAULTS)
+    found = analyse(machine, toys, tmp_path_factory.mktemp("forced"), infer=FAULTS)
     number = found.plan("--all")
     assert number == 1
     found.carry_out(number)
@@ -141,9 +143,9 @@ def test_what_replay_says_is_contradicted_by_what_a_round_shows(forced: tuple[An
     assert "differs" in told["round"]["text"]
 
 
-def test_single_cuts_without_replay_find_each_fault_and_end(process: Loading, toys: Toys, tmp_path: Path) -> None:
+def test_single_cuts_without_replay_find_each_fault_and_end(machine: Machine, toys: Toys, tmp_path: Path) -> None:
     """Two faults in the trainer, cuts into the trainer, nothing recomputed: k + 1 rounds at most, and the same two boundaries."""
-    found = analyse(process, toys, tmp_path / "cuts", train=(("eps", 0), ("one_token", 2)), replay=False)
+    found = analyse(machine, toys, tmp_path / "cuts", train=(("eps", 0), ("one_token", 2)), replay=False)
     stops = []
     while (number := found.plan("--target", "train")) is not None:
         found.carry_out(number)
@@ -159,10 +161,10 @@ def test_single_cuts_without_replay_find_each_fault_and_end(process: Loading, to
 
 
 def test_where_no_complete_cut_shows_what_is_left_the_plan_says_that_a_forced_round_would(
-    process: Loading, toys: Toys, tmp_path: Path
+    machine: Machine, toys: Toys, tmp_path: Path
 ) -> None:
     """Between q, k, v and the attention behind them no call takes the whole stream; what follows is exact, and the loop is not done."""
-    found = analyse(process, toys, tmp_path / "hidden", infer=(("missing_bias", 0), ("attention_scaled", 0)), replay=False)
+    found = analyse(machine, toys, tmp_path / "hidden", infer=(("missing_bias", 0), ("attention_scaled", 0)), replay=False)
     stops = []
     while (number := found.plan("--target", "infer")) is not None:
         found.carry_out(number)
@@ -179,10 +181,10 @@ def test_where_no_complete_cut_shows_what_is_left_the_plan_says_that_a_forced_ro
     assert result["stop"] == "all_listed"
 
 
-def test_two_forced_rounds_see_what_the_trainer_records_as_arguments_alone(process: Loading, toys: Toys, tmp_path: Path) -> None:
+def test_two_forced_rounds_see_what_the_trainer_records_as_arguments_alone(machine: Machine, toys: Toys, tmp_path: Path) -> None:
     """Attention cores, products and residual sums of the trainer are no module's output: one turn leaves open what the other overrides."""
     faults = (("attention_scale", 1), ("missing_residual", 1), ("gate_up_order", 1))
-    found = analyse(process, toys, tmp_path / "turns", train=faults, replay=False)
+    found = analyse(machine, toys, tmp_path / "turns", train=faults, replay=False)
     seen: dict[str, str] = {}
     for turn in (1, 2):
         assert found.plan("--all", "--target", "train") == turn
@@ -193,9 +195,9 @@ def test_two_forced_rounds_see_what_the_trainer_records_as_arguments_alone(proce
     assert found.plan("--all", "--target", "train") is None
 
 
-def test_where_one_side_cannot_show_what_is_open_the_plan_says_that_the_other_can(process: Loading, toys: Toys, tmp_path: Path) -> None:
+def test_where_one_side_cannot_show_what_is_open_the_plan_says_that_the_other_can(machine: Machine, toys: Toys, tmp_path: Path) -> None:
     """Attention behind wrong q, k and v: the trainer makes it of what its own projections returned, which `load` cannot override."""
-    found = analyse(process, toys, tmp_path / "other", infer=(("missing_bias", 1), ("probs_rounded", 1)), replay=False)
+    found = analyse(machine, toys, tmp_path / "other", infer=(("missing_bias", 1), ("probs_rounded", 1)), replay=False)
     stops = []
     while (number := found.plan("--all", "--target", "train")) is not None:
         found.carry_out(number)
@@ -211,9 +213,9 @@ def test_where_one_side_cannot_show_what_is_open_the_plan_says_that_the_other_ca
     assert result["stop"] == "all_listed"
 
 
-def test_an_override_that_stays_on_for_a_later_forward_is_not_effective(process: Loading, toys: Toys, tmp_path: Path) -> None:
+def test_an_override_that_stays_on_for_a_later_forward_is_not_effective(machine: Machine, toys: Toys, tmp_path: Path) -> None:
     """A forward between two windows gets the same tensors: what the second window recorded is no round of this instruction."""
-    found = analyse(process, toys, tmp_path / "again", infer=(("one_channel", 0),), replay=False)
+    found = analyse(machine, toys, tmp_path / "again", infer=(("one_channel", 0),), replay=False)
     assert found.plan("--target", "infer") == 1
     found.carry_out(1, forwards=("window", "outside", "window"))
     outcome = found.read("round1/stub_outcome.json")
@@ -223,9 +225,9 @@ def test_an_override_that_stays_on_for_a_later_forward_is_not_effective(process:
     assert result["why_not"]["kind"] == "why_applied_again"
 
 
-def test_a_run_that_recorded_nothing_is_not_effective(process: Loading, toys: Toys, tmp_path: Path) -> None:
+def test_a_run_that_recorded_nothing_is_not_effective(machine: Machine, toys: Toys, tmp_path: Path) -> None:
     """The window was never opened: there is a folder and no call in it."""
-    found = analyse(process, toys, tmp_path / "nothing", infer=(("one_channel", 0),), replay=False)
+    found = analyse(machine, toys, tmp_path / "nothing", infer=(("one_channel", 0),), replay=False)
     assert found.plan("--target", "infer") == 1
     found.carry_out(1, forwards=())
     code, result = found.judge(1)
