@@ -24,6 +24,7 @@ from .pipeline import Told
 from .rounds import again, floor, history, judge, plan, preconditions
 from .rounds.character import Evidence
 from .rounds.feeds import Feeds, feeds_of
+from .rounds.levels import ROUNDS
 from .rounds.open_points import Ground, open_points
 from .rounds.plan import Planned
 from .rounds.sums import adding_up
@@ -77,7 +78,8 @@ def plan_step(
     told = preconditions.check_cheap_causes(ground.conclusion, despite)
     able, remarks = _able(train, infer, workdir, target)
     remarks = told + remarks
-    found = [_planned(feeds_of(mapping.boundaries, train, infer, side), ground, at_once=at_once) for side in able]
+    known = {side: feeds_of(mapping.boundaries, train, infer, side) for side in able}
+    found = [_planned(feeds, ground, at_once=at_once) for feeds in known.values()]
     left = open_points(ground)
     best = plan.better(found) if found else None
     waiting = [one for one in ground.rounds if one.result is not None and not one.result.effective]
@@ -88,7 +90,9 @@ def plan_step(
         made, folder, rounds = _written(best, best.wanted, _side_said(best, found, target, at_once=at_once), ground, mapping, workdir)
     else:
         remarks += [word("round_nothing_open", side=side) for side in able[:1]]
-        remarks += _elsewhere(train, infer, workdir, mapping, ground, target, at_once=at_once)
+        others = _able(train, infer, workdir, None)[0] if target is not None else []
+        known |= {side: feeds_of(mapping.boundaries, train, infer, side) for side in others if side not in known}
+        remarks += _elsewhere(known, ground, target, at_once=at_once)
         history.withdraw(workdir, ground.rounds, _planned_digests(workdir))
     planned = RoundPlan(
         open=[finding.id for finding in left.findings],
@@ -154,7 +158,7 @@ def judge_step(
         why = again.stated(outcome, digest, new) or again.seen(made, feeds, new)
         earlier = ground._replace(rounds=[one for one in ground.rounds if one.number < number])
         other = feeds.source_side
-        untried = bool(_able(train, infer, workdir, other)[0]) and not history.has_forced(earlier.rounds, other)
+        untried = bool(_able(train, infer, workdir, other)[0]) and len(history.forced_into(earlier.rounds, other)) < ROUNDS
         known = _evidence(ground, noise)
         result = (
             judge.judge(made, digest, feeds, new, earlier, known, other_side=untried)
@@ -235,11 +239,8 @@ def _able(train: Side, infer: Side, workdir: Path, target: SideName | None) -> t
     return able, remarks
 
 
-def _elsewhere(
-    train: Side, infer: Side, workdir: Path, mapping: SemanticMapping, ground: Ground, target: SideName | None, *, at_once: bool
-) -> list[Worded]:
+def _elsewhere(able: Mapping[SideName, Feeds], ground: Ground, target: SideName | None, *, at_once: bool) -> list[Worded]:
     """What another kind of round would still show: into the side that was not asked for, or with everything overridden at once."""
-    able = {side: feeds_of(mapping.boundaries, train, infer, side) for side in _SIDES if _able(train, infer, workdir, side)[0]}
     for side, feeds in able.items():
         if target not in (None, side) and _planned(feeds, ground, at_once=at_once).wanted is not None:
             return [word("round_other_side", side=side)]

@@ -116,18 +116,14 @@ def withdraw(workdir: Path, rounds: Sequence[Round], planned: Collection[str]) -
                 folder.rmdir()
 
 
-def equal_inputs(rounds: Sequence[Round], target: SideName | None = None) -> dict[str, Local | Downstream]:
-    """What effective rounds saw of each boundary whose inputs were equal, the latest round last. ``target``: of one side's override."""
-    found: dict[str, Local | Downstream] = {}
-    for one in rounds:
-        if target in (None, one.instruction.target_side):
-            found.update({seen.boundary: seen for seen in one.judged if seen.inputs == "equal"})
-    return found
+def equal_inputs(rounds: Sequence[Round]) -> dict[str, Local | Downstream]:
+    """What effective rounds saw of each boundary whose inputs were equal, the latest round last."""
+    return {seen.boundary: seen for one in rounds for seen in one.judged if seen.inputs == "equal"}
 
 
-def has_forced(rounds: Sequence[Round], target: SideName) -> bool:
-    """Whether an effective forced round overrode a side."""
-    return any(one.effective and one.instruction.kind == "forced" and one.instruction.target_side == target for one in rounds)
+def forced_into(rounds: Sequence[Round], target: SideName) -> list[Round]:
+    """The effective forced rounds that overrode a side."""
+    return [one for one in rounds if one.effective and one.instruction.kind == "forced" and one.instruction.target_side == target]
 
 
 def seats_in(instruction: StubInstruction) -> frozenset[tuple[str, str]]:

@@ -14,7 +14,7 @@ from dump_analysis.boundaries import INPUTS, made_by
 from dump_analysis.replay.places import module_of
 from dump_analysis.rounds.character import Evidence, Judged, character
 from dump_analysis.rounds.feeds import Feeds
-from dump_analysis.rounds.history import equal_inputs, has_forced, seats_in
+from dump_analysis.rounds.history import equal_inputs, forced_into, seats_in
 from dump_analysis.rounds.observed import Seat, seats_of
 from dump_analysis.rounds.open_points import Ground, carried_in, sources_of_all
 from dump_analysis.rounds.reach import Reach
@@ -63,7 +63,7 @@ def judge(
 ) -> RoundResult:
     """The result of an effective round. ``new``: the target dumped again; ``ground.rounds``: the rounds before this one.
 
-    ``other_side``: the other side can be overridden too, and no forced round of it is among the rounds.
+    ``other_side``: the other side can be overridden too, and not all forced rounds that it may take are among the rounds.
     """
     view = _view(instruction, feeds, new)
     isolated = _isolated(instruction, view)
@@ -229,7 +229,7 @@ def _end_of_forced(judged: Mapping[str, Downstream], view: View, ground: Ground,
     before = equal_inputs(ground.rounds)
     undecided = _undecided(judged, view, before, ground)
     if undecided:
-        another_turn = any(feed.alone for feed in view.feeds.feeds) and not has_forced(ground.rounds, view.feeds.target_side)
+        another_turn = any(feed.alone for feed in view.feeds.feeds) and not forced_into(ground.rounds, view.feeds.target_side)
         return (undecided[0], "continue") if another_turn or other_side else (None, "evidence_missing")
     every: Sequence[Local | Downstream] = [*before.values(), *judged.values()]
     characters = {one.character for one in every if one.status != "EXACT" and one.character is not None}

@@ -11,7 +11,7 @@ from dump_analysis.artefacts.stub_instruction import Expected
 from dump_analysis.rounds.ablations import ablation
 from dump_analysis.rounds.cuts import Cut, Given, cuts_of
 from dump_analysis.rounds.feeds import Feeds
-from dump_analysis.rounds.history import seats_in
+from dump_analysis.rounds.history import forced_into, seats_in
 from dump_analysis.rounds.levels import ROUNDS, open_in
 from dump_analysis.rounds.open_points import Ground, Open, differences, open_points, sources
 from dump_analysis.rounds.reach import Reach
@@ -24,6 +24,8 @@ _TOLD = 12  # outcomes whose meaning is told
 class Planned(NamedTuple):
     """The next round, None where none adds anything; what it adds; and how good it is beside the other side's: less is better.
 
+    ``cost``: of a cut, the boundaries that it hides and its inputs; of forced rounds, what they leave undecided, how many they are, what
+    they leave undecided where all that is open differs by itself, how many boundaries they never see, and the first one's inputs.
     ``later``: what rounds after it are still to add. ``beyond``: what no override of this side decides.
     """
 
@@ -157,7 +159,7 @@ def next_forced(ground: Ground, feeds: Feeds) -> Planned:
     """
     left = open_points(ground)
     aims = {*left.unjudged, *(finding.boundary for finding in left.findings)}
-    turns = [turn for turn in _turns(ground, feeds) if turn.decides & aims]
+    turns = [turn for turn in _turns(ground, feeds, left.unjudged) if turn.decides & aims]
     decides, surely = (set[str]().union(*found) for found in ([turn.decides for turn in turns], [turn.surely for turn in turns]))
     beyond = [ablation(name, feeds.target_side) for name in ground.compared if name in aims - decides]
     if not turns:
@@ -182,22 +184,17 @@ class _Turn(NamedTuple):
     surely: set[str]
 
 
-def _turns(ground: Ground, feeds: Feeds) -> Iterator[_Turn]:
-    """The forced rounds of a side that were not made yet."""
-    done = [
-        seats_in(one.instruction)
-        for one in ground.rounds
-        if one.effective and one.instruction.kind == "forced" and one.instruction.target_side == feeds.target_side
-    ]
+def _turns(ground: Ground, feeds: Feeds, unjudged: Sequence[str]) -> Iterator[_Turn]:
+    """The forced rounds of a side that were not made yet. ``unjudged``: what may differ by itself."""
+    done = [seats_in(one.instruction) for one in forced_into(ground.rounds, feeds.target_side)]
     alone = {name for feed in feeds.feeds for name in feed.alone}
-    apart, unjudged = set(differences(ground)), set(open_points(ground).unjudged)
-    reach = Reach(feeds)
+    apart, reach = set(differences(ground)), Reach(feeds)
     for turn in range(ROUNDS if alone else 1):
         stay = open_in(alone, ground.compared, turn)
         given = [feed for feed in feeds.feeds if not stay & set(feed.alone)]
         seats = frozenset(feed.seat for feed in given)
         if seats not in done:
-            told = [reach.decided(ground.compared, seats, differing) for differing in (apart, apart | unjudged)]
+            told = [reach.decided(ground.compared, seats, differing) for differing in (apart, apart.union(unjudged))]
             yield _Turn([Given(feed.argument, feed.operand) for feed in given], stay, told[0], told[1])
 
 
